@@ -366,3 +366,24 @@ async fn repository_server_is_guarded() {
     assert_eq!(git(&["log", "--format=%s"]).trim(), "Add a note");
     assert_eq!(outcomes(&it.g).await, ["succeeded"; 2]);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn server_that_asks_its_client_for_input_gets_one_approved_call() {
+    let it = GuardScenario::with(&POLICY.replace("files:write_file", "files:remove")).await;
+    // Before version 2026-07-28, the server asks in a request of its own. Since then, the client sends the call again.
+    for mode in ["legacy", "auto"] {
+        let script = |name| Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mcp").join(name);
+        let python = crate::python::with("mcp");
+        let mut command = Command::new(&python);
+        command.arg(script("client.py")).args([mode, "stdio", env!("CARGO_BIN_EXE_countersign"), "mcp", "guard"]);
+        command.args(["--gateway", &it.g.url, "--name", "files", "--wait", "30", "--"]).arg(python);
+        command.arg(script("asking_server.py")).arg(it.path("removed")).env("COUNTERSIGN_TOKEN", &it.token);
+        let client = GuardedClient::start(command);
+        let ((ran, text), client) = approved_call(&it, client, ("remove", json!({"name": mode}))).await;
+        assert!(ran && text.contains("is removed"), "{mode}: {text}");
+        blocking(move || client.close()).await;
+    }
+    assert_eq!(fs::read_to_string(it.path("removed")).unwrap(), "legacy\nauto\n");
+    assert_eq!(threads(&it.g).await.len(), 2, "the answer to the server needs no second approval");
+    assert_eq!(outcomes(&it.g).await, ["succeeded"; 2]);
+}

@@ -12,6 +12,7 @@ import sys
 import httpx2
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
+from mcp_types import ElicitResult
 
 
 def server(kind: str, rest: list[str]):
@@ -20,6 +21,11 @@ def server(kind: str, rest: list[str]):
         return StdioServerParameters(command=rest[0], args=rest[1:], env={"COUNTERSIGN_TOKEN": token})
     http = httpx2.AsyncClient(headers={"authorization": f"Bearer {token}"}, timeout=60)
     return streamable_http_client(rest[0], http_client=http)
+
+
+async def confirm(context, params) -> ElicitResult:
+    """Answers each question of a server with yes."""
+    return ElicitResult(action="accept", content={"sure": True})
 
 
 async def answer(client: Client, asked: dict) -> dict:
@@ -37,7 +43,7 @@ async def answer(client: Client, asked: dict) -> dict:
 
 async def main(mode: str, kind: str, *rest: str) -> None:
     loop = asyncio.get_running_loop()
-    async with Client(server(kind, list(rest)), mode=mode) as client:
+    async with Client(server(kind, list(rest)), mode=mode, elicitation_callback=confirm) as client:
         while line := await loop.run_in_executor(None, sys.stdin.readline):
             print(json.dumps(await answer(client, json.loads(line))), flush=True)
 

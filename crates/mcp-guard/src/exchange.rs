@@ -51,8 +51,8 @@ pub type HeadSender = oneshot::Sender<ResponseHead>;
 /// A request of the client that the server has.
 pub struct PendingRequest {
     pub id: Value,
-    /// The approval request of a call. The response of the server is its outcome.
-    pub approval: Option<String>,
+    /// Whether the request is a call with a used approval.
+    pub is_call: bool,
 }
 
 impl<A: Approvals, C: ExchangeClient> Exchange<A, C> {
@@ -69,17 +69,17 @@ impl<A: Approvals, C: ExchangeClient> Exchange<A, C> {
     /// Reports that a call failed. It may have had a part of its effect.
     pub async fn failed(&self, pending: Option<&PendingRequest>, why: &str) {
         if let Some(pending) = pending
-            && let CallEnd::Sent(request) = self.end(pending)
+            && let CallEnd::Sent(sent) = self.end(pending)
         {
-            self.guard.report_failure(&request, why).await;
+            self.guard.report_failure(&sent.request, why).await;
         }
     }
 
     /// Ends a call. Its outcome is reported once, also if the client cancels it at the same time.
     pub fn end(&self, pending: &PendingRequest) -> CallEnd {
-        match &pending.approval {
-            Some(_) => self.upstream.calls.end(&self.call_name(&pending.id)),
-            None => CallEnd::NoCall,
+        match pending.is_call {
+            true => self.upstream.calls.end(&self.call_name(&pending.id)),
+            false => CallEnd::NoCall,
         }
     }
 

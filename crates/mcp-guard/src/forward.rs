@@ -15,7 +15,7 @@ use crate::tool_guard::CallVerdict;
 
 /// A request of the client.
 pub enum Incoming {
-    Message(IncomingMessage),
+    Message(Box<IncomingMessage>),
     /// A request for the messages of the server.
     Listen,
     /// The end of the session.
@@ -57,7 +57,7 @@ impl<A: Approvals, C: ExchangeClient> Exchange<A, C> {
     /// Handles the request. The response goes to `head` and to the body.
     pub async fn run(self, incoming: Incoming, head: HeadSender) {
         let IncomingMessage { message, line, id } = match incoming {
-            Incoming::Message(message) => message,
+            Incoming::Message(message) => *message,
             Incoming::Listen => return self.pass(Method::GET, None, None, head).await,
             Incoming::End => return self.pass(Method::DELETE, None, None, head).await,
         };
@@ -67,13 +67,13 @@ impl<A: Approvals, C: ExchangeClient> Exchange<A, C> {
             ClientMessage::Cancel(cancelled) => match self.upstream.calls.cancel(&self.call_name(&cancelled)) {
                 CancelledCall::Waiting => self.reply(head, 202, None).await,
                 CancelledCall::NoCall => self.pass(method, Some(line), None, head).await,
-                CancelledCall::Sent(request) => {
-                    self.guard.report_failure(&request, "cancelled by the client while the call ran").await;
+                CancelledCall::Sent(sent) => {
+                    self.guard.report_failure(&sent.request, "cancelled by the client while the call ran").await;
                     self.pass(method, Some(line), None, head).await;
                 }
             },
             ClientMessage::Other => {
-                let pending = id.map(|id| PendingRequest { id, approval: None });
+                let pending = id.map(|id| PendingRequest { id, is_call: false });
                 self.pass(method, Some(line), pending, head).await;
             }
         }
@@ -88,10 +88,10 @@ impl<A: Approvals, C: ExchangeClient> Exchange<A, C> {
             return self.reply(head, 400, Some(refused)).await;
         };
         match self.verdict(&request, &stop, &mut head).await {
-            CallVerdict::Run(approval) => {
-                self.upstream.calls.sent(name, approval.id.clone());
-                let line = request.with(&approval.arguments);
-                let call = PendingRequest { id: request.id, approval: Some(approval.id) };
+            CallVerdict::Run { sent, arguments } => {
+                self.upstream.calls.sent(name, sent);
+                let line = request.with(&arguments);
+                let call = PendingRequest { id: request.id, is_call: true };
                 self.pass(Method::POST, Some(line), Some(call), head).await;
             }
             CallVerdict::NotRun(why) => {

@@ -6,6 +6,7 @@
 //! the command.
 
 pub mod approvals;
+pub mod continuations;
 pub mod exchange;
 pub mod forward;
 pub mod headers;

@@ -27,7 +27,18 @@ pub struct ToolRequest {
     pub id: Value,
     pub name: String,
     pub arguments: Map<String, Value>,
-    progress_token: Option<Value>,
+    /// The metadata of the protocol.
+    meta: Map<String, Value>,
+    /// The answers to an interim result, if the request continues an earlier call.
+    pub continued: Option<ContinuedCall>,
+}
+
+/// A call that goes on after the server asked its client for input.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ContinuedCall {
+    responses: Option<Value>,
+    /// The state that the server sent with its interim result.
+    pub state: Option<String>,
 }
 
 /// A message that the guard refuses.
@@ -42,7 +53,21 @@ pub struct RefusedMessage {
 const MEMBERS: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"];
 
 /// The members of a tool call's `params`. A task has no outcome when it is answered, so `task` is not one of them.
-const CALL_MEMBERS: [&str; 3] = ["name", "arguments", "_meta"];
+const CALL_MEMBERS: [&str; 5] = ["name", "arguments", "_meta", "inputResponses", "requestState"];
+
+/// The metadata of the protocol, which reaches the server. Reviewers see no metadata, so no other metadata does.
+const META_MEMBERS: [&str; 5] = [
+    "progressToken",
+    "io.modelcontextprotocol/protocolVersion",
+    "io.modelcontextprotocol/clientInfo",
+    "io.modelcontextprotocol/logLevel",
+    CLIENT_CAPABILITIES,
+];
+
+const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+
+/// The extension by which a server may answer a call before the call ends. Its outcome would be missed.
+const TASKS: &str = "io.modelcontextprotocol/tasks";
 
 /// Returns a message of the client in a form that every parser reads alike, on one line.
 pub fn rewritten(line: &[u8]) -> Option<Vec<u8>> {
@@ -81,7 +106,9 @@ fn tool_request(message: Map<String, Value>) -> Result<ToolRequest, RefusedMessa
     let params =
         message.get("params").and_then(Value::as_object).ok_or_else(|| refused("a tool call needs `params`"))?;
     if params.keys().any(|it| !CALL_MEMBERS.contains(&it.as_str())) {
-        return Err(refused("`params` of a tool call may have only `name`, `arguments` and `_meta`"));
+        let why =
+            "`params` of a tool call may have only `name`, `arguments`, `_meta`, `inputResponses` and `requestState`";
+        return Err(refused(why));
     }
     let name = params.get("name").and_then(Value::as_str).ok_or_else(|| refused("a tool call needs a `name`"))?;
     let arguments = match params.get("arguments") {
@@ -93,8 +120,25 @@ fn tool_request(message: Map<String, Value>) -> Result<ToolRequest, RefusedMessa
         Some(_) => return Err(refused("`arguments` must be an object")),
     };
     let name = name.to_owned();
-    let progress_token = params.get("_meta").and_then(|it| it.get("progressToken")).cloned();
-    Ok(ToolRequest { id: call_id, name, arguments, progress_token })
+    let meta = params.get("_meta").and_then(Value::as_object).map_or_else(Map::new, meta_of);
+    let (responses, state) = (params.get("inputResponses").cloned(), params.get("requestState"));
+    let state = match state {
+        None => None,
+        Some(Value::String(state)) => Some(state.clone()),
+        Some(_) => return Err(refused("`requestState` must be a text")),
+    };
+    let continued = (responses.is_some() || state.is_some()).then_some(ContinuedCall { responses, state });
+    Ok(ToolRequest { id: call_id, name, arguments, meta, continued })
+}
+
+/// Returns the metadata that reaches the server.
+fn meta_of(sent: &Map<String, Value>) -> Map<String, Value> {
+    let mut meta: Map<_, _> =
+        META_MEMBERS.iter().filter_map(|it| Some(((*it).to_owned(), sent.get(*it)?.clone()))).collect();
+    if let Some(Value::Object(extensions)) = meta.get_mut(CLIENT_CAPABILITIES).and_then(|it| it.get_mut("extensions")) {
+        extensions.remove(TASKS);
+    }
+    meta
 }
 
 /// Returns whether two names of an object, at any depth, differ only in case. Some servers read both as one member, so
@@ -116,9 +160,17 @@ impl ToolRequest {
     /// Returns the message with the approved arguments.
     pub fn with(&self, arguments: &Map<String, Value>) -> Vec<u8> {
         let mut params = json!({"name": self.name, "arguments": arguments});
-        // Reviewers see no other metadata, so no other metadata reaches the server.
-        if let Some(token) = &self.progress_token {
-            params["_meta"] = json!({"progressToken": token});
+        if !self.meta.is_empty() {
+            params["_meta"] = Value::Object(self.meta.clone());
+        }
+        if let Some(ContinuedCall { responses, state }) = &self.continued {
+            for (name, value) in
+                [("inputResponses", responses.clone()), ("requestState", state.clone().map(Value::String))]
+            {
+                if let Some(value) = value {
+                    params[name] = value;
+                }
+            }
         }
         json!({"jsonrpc": "2.0", "id": self.id, "method": "tools/call", "params": params}).to_string().into_bytes()
     }
@@ -146,9 +198,29 @@ pub fn refusal(refused: &RefusedMessage) -> Vec<u8> {
 /// The response of the server to a request.
 pub struct ServerResponse {
     pub id: Value,
-    pub succeeded: bool,
-    /// The digest of the result, for the record of the outcome.
-    pub digest: String,
+    pub result: CallResult,
+}
+
+/// The result of a call.
+#[derive(Debug, PartialEq, Eq)]
+pub enum CallResult {
+    /// The call has ended.
+    Ended {
+        succeeded: bool,
+        /// The digest of the result, for the record of the outcome.
+        digest: String,
+    },
+    /// The server asks its client for input. The client then sends the call again with this state.
+    InputRequired { state: Option<String> },
+    /// The call goes on, and its outcome will not be known.
+    Unknown,
+}
+
+impl CallResult {
+    /// Returns whether the call has ended.
+    pub const fn is_final(&self) -> bool {
+        matches!(self, Self::Ended { .. })
+    }
 }
 
 /// Reads a response. Returns `None` for any other message of the server.
@@ -156,9 +228,21 @@ pub fn response(line: &[u8]) -> Option<ServerResponse> {
     let message: Value = serde_json::from_slice(line).ok()?;
     let id = message.get("id").filter(|it| !it.is_null() && message.get("method").is_none())?.clone();
     let result = message.get("result");
-    let failed = result.is_none_or(|it| it.get("isError") == Some(&Value::Bool(true)));
-    let told = result.or(message.get("error")).unwrap_or(&Value::Null);
-    Some(ServerResponse { id, succeeded: !failed, digest: Digest::of_file(canonical(told).as_bytes()).to_string() })
+    let kind = result.and_then(|it| it.get("resultType")).map_or(Some("complete"), Value::as_str);
+    let result = match kind {
+        Some("complete") => {
+            let failed = result.is_none_or(|it| it.get("isError") == Some(&Value::Bool(true)));
+            let told = result.or(message.get("error")).unwrap_or(&Value::Null);
+            let digest = Digest::of_file(canonical(told).as_bytes()).to_string();
+            CallResult::Ended { succeeded: !failed, digest }
+        }
+        Some("input_required") => {
+            let state = result.and_then(|it| it.get("requestState")).and_then(Value::as_str);
+            CallResult::InputRequired { state: state.map(str::to_owned) }
+        }
+        _ => CallResult::Unknown,
+    };
+    Some(ServerResponse { id, result })
 }
 
 #[cfg(test)]
@@ -192,6 +276,7 @@ mod tests {
             r#"{"id":1,"METHOD":"tools/call","params":{"name":"read"}}"#,
             r#"{"id":1,"method":"tools/call","params":{"name":"read","Name":"write"}}"#,
             r#"{"id":1,"method":"tools/call","params":{"name":"read","task":{"ttl":1}}}"#,
+            r#"{"id":1,"method":"tools/call","params":{"name":"read","requestState":1}}"#,
             "not json",
             "",
         ] {
@@ -209,6 +294,16 @@ mod tests {
         );
         let forwarded: Value = serde_json::from_slice(&sent.with(json!({"a": 2}).as_object().unwrap())).unwrap();
         assert_eq!(forwarded["params"], json!({"name": "read", "arguments": {"a": 2}, "_meta": {"progressToken": 7}}));
+        let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28", "other": 1,
+            "io.modelcontextprotocol/clientCapabilities": {"extensions": {"io.modelcontextprotocol/tasks": {}, "a/b": {}}}});
+        let params = json!({"name": "read", "_meta": meta, "requestState": "s", "inputResponses": {"a": {}}});
+        let sent = call(&json!({"id": 1, "method": "tools/call", "params": params}).to_string());
+        let forwarded: Value = serde_json::from_slice(&sent.with(&Map::new())).unwrap();
+        let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {"extensions": {"a/b": {}}}});
+        let expected =
+            json!({"name": "read", "arguments": {}, "_meta": meta, "requestState": "s", "inputResponses": {"a": {}}});
+        assert_eq!(forwarded["params"], expected);
         let bare = call(r#"{"id":"x","method":"tools/call","params":{"name":"read"}}"#);
         let forwarded: Value = serde_json::from_slice(&bare.with(&Map::new())).unwrap();
         assert_eq!(forwarded["params"], json!({"name": "read", "arguments": {}}));
@@ -224,10 +319,21 @@ mod tests {
 
     #[test]
     fn outcome_of_a_response_is_read() {
-        let told = |line: &str| response(line.as_bytes()).map(|it| (it.id, it.succeeded));
-        assert_eq!(told(r#"{"id":1,"result":{"content":[]}}"#), Some((json!(1), true)));
-        assert_eq!(told(r#"{"id":1,"result":{"isError":true}}"#), Some((json!(1), false)));
-        assert_eq!(told(r#"{"id":1,"error":{"code":1}}"#), Some((json!(1), false)));
+        let told = |line: &str| response(line.as_bytes()).map(|it| (it.id, it.result));
+        let ended = |line: &str| match told(line) {
+            Some((id, CallResult::Ended { succeeded, .. })) => (id == 1, succeeded),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(ended(r#"{"id":1,"result":{"content":[]}}"#), (true, true));
+        assert_eq!(ended(r#"{"id":1,"result":{"resultType":"complete"}}"#), (true, true));
+        assert_eq!(ended(r#"{"id":1,"result":{"isError":true}}"#), (true, false));
+        assert_eq!(ended(r#"{"id":1,"error":{"code":1}}"#), (true, false));
+        let interim = told(r#"{"id":1,"result":{"resultType":"input_required","requestState":"s"}}"#);
+        assert_eq!(interim, Some((json!(1), CallResult::InputRequired { state: Some("s".to_owned()) })));
+        for kind in ["\"task\"", "7", "null"] {
+            let line = format!(r#"{{"id":1,"result":{{"resultType":{kind}}}}}"#);
+            assert_eq!(told(&line), Some((json!(1), CallResult::Unknown)), "{line}");
+        }
         for other in [r#"{"id":1,"method":"sampling/createMessage"}"#, r#"{"method":"notifications/message"}"#, "x"] {
             assert_eq!(told(other), None, "{other}");
         }

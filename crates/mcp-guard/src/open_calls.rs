@@ -9,8 +9,17 @@ use tokio::sync::Notify;
 pub enum CallProgress {
     /// The call waits for its approval.
     Waiting { stop: Arc<Notify> },
-    /// The server has the call. Its response is the outcome of this request.
-    Sent { request: String },
+    /// The server has the call.
+    Sent(SentCall),
+}
+
+/// A call that the server has.
+#[derive(Clone, Debug)]
+pub struct SentCall {
+    /// The approval request. The response of the server is its outcome.
+    pub request: String,
+    /// The name of the call: equal calls of one caller have equal names.
+    pub call: String,
 }
 
 /// How a response of the server ends a call.
@@ -19,8 +28,8 @@ pub enum CallEnd {
     NoCall,
     /// The server has not got the call.
     NotSent,
-    /// The response is the outcome of this approval request.
-    Sent(String),
+    /// The response is the result of this call.
+    Sent(SentCall),
 }
 
 /// The state of a call when the client cancels it.
@@ -29,8 +38,8 @@ pub enum CancelledCall {
     NoCall,
     /// The call has not run, and will not.
     Waiting,
-    /// The server has the call of this approval request.
-    Sent(String),
+    /// The server has this call.
+    Sent(SentCall),
 }
 
 #[derive(Default)]
@@ -57,10 +66,10 @@ impl OpenCalls {
                 stop.notify_one();
                 CancelledCall::Waiting
             }
-            Some(CallProgress::Sent { request }) => {
-                let request = request.clone();
+            Some(CallProgress::Sent(sent)) => {
+                let sent = sent.clone();
                 calls.remove(name);
-                CancelledCall::Sent(request)
+                CancelledCall::Sent(sent)
             }
         }
     }
@@ -71,16 +80,17 @@ impl OpenCalls {
         match calls.get(name) {
             None => CallEnd::NoCall,
             Some(CallProgress::Waiting { .. }) => CallEnd::NotSent,
-            Some(CallProgress::Sent { .. }) => match calls.remove(name) {
-                Some(CallProgress::Sent { request }) => CallEnd::Sent(request),
-                _ => CallEnd::NoCall,
-            },
+            Some(CallProgress::Sent(sent)) => {
+                let sent = sent.clone();
+                calls.remove(name);
+                CallEnd::Sent(sent)
+            }
         }
     }
 
-    /// Notes that the server gets a call, whose response is the outcome of this request.
-    pub fn sent(&self, name: String, request: String) {
-        self.calls().insert(name, CallProgress::Sent { request });
+    /// Notes that the server gets a call.
+    pub fn sent(&self, name: String, sent: SentCall) {
+        self.calls().insert(name, CallProgress::Sent(sent));
     }
 
     pub fn remove(&self, name: &str) {

@@ -83,7 +83,7 @@ impl<A: Approvals, C: ExchangeClient> Exchange<A, C> {
 
     /// Passes a stream of events on, until it ends or its client disconnects.
     async fn follow(self, mut response: ResponseStream, pending: Option<PendingRequest>) {
-        let is_call = pending.as_ref().is_some_and(|it| it.approval.is_some());
+        let is_call = pending.as_ref().is_some_and(|it| it.is_call);
         let mut reader = SseReader::default();
         loop {
             let piece = tokio::select! {
@@ -129,9 +129,9 @@ impl<A: Approvals, C: ExchangeClient> Exchange<A, C> {
         if let Some(pending) = pending
             && let Some(response) = message::response(&message)
             && response.id == pending.id
-            && let CallEnd::Sent(request) = self.end(pending)
+            && let CallEnd::Sent(sent) = self.end(pending)
         {
-            self.guard.report(&request, &response).await;
+            self.guard.report(&sent, &response.result).await;
         }
         self.guard.shown(message).await
     }

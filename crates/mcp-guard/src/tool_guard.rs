@@ -4,11 +4,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use countersign_adapters::clock::{Clock as _, SystemClock};
+use countersign_domain::chain::hash::Digest;
+use countersign_domain::json::canonical::canonical;
 use countersign_domain::primitives::id::ToolName;
+use serde_json::{Map, Value, json};
 use tokio::sync::Notify;
 
 use crate::approvals::{Approval, ApprovalFailure, ApprovalStatus, Approvals, AskedCall, UsedApproval};
-use crate::message::{ServerResponse, ToolRequest};
+use crate::continuations::Continuations;
+use crate::message::{CallResult, ToolRequest};
+use crate::open_calls::SentCall;
 use crate::open_requests::{ClaimedKey, OpenRequests};
 use crate::tool_list::{ToolList, ToolPins};
 
@@ -16,6 +21,8 @@ use crate::tool_list::{ToolList, ToolPins};
 const TIMEOUT: &str = "24h";
 
 const EXPIRED: &str = "The approval expired before the call could run, so it was not run.";
+const NOT_CONTINUED: &str = "The server did not ask for this input, or the call is not known any more, so it was not run. Call the tool \
+    again without `inputResponses` and `requestState`.";
 const CHANGED: &str =
     "The server has changed the description of this tool since it was first seen, so the call was not run.";
 const UNAVAILABLE: &str = "The approval gateway cannot be reached, so the call was not run. Tell your user.";
@@ -26,7 +33,7 @@ const PENDING: &str = "This call waits for the approval of a reviewer and was no
 #[derive(Debug)]
 pub enum CallVerdict {
     /// The call may run now, once, with the arguments of the used approval.
-    Run(Approval),
+    Run { sent: SentCall, arguments: Map<String, Value> },
     /// The call does not run. The model reads the reason.
     NotRun(String),
     /// The client does not want the call any more. Its request is cancelled.
@@ -38,6 +45,7 @@ pub struct ToolGuard<A> {
     pub approvals: A,
     pub open: Arc<OpenRequests>,
     pub pins: Arc<ToolPins>,
+    pub continuations: Arc<Continuations>,
     /// The name of the server, before the names of its tools in policies.
     pub server: Option<String>,
     /// Keeps the open requests of one caller apart from those of others.
@@ -49,6 +57,16 @@ pub struct ToolGuard<A> {
 impl<A: Approvals> ToolGuard<A> {
     /// Gets the approval of a call and uses it, unless the client stops the call before.
     pub async fn decide(&self, request: &ToolRequest, stop: &Notify) -> CallVerdict {
+        let name = self.call_name(request);
+        if let Some(continued) = &request.continued {
+            return match self.continuations.take(&name, continued.state.as_deref()) {
+                Some(request_id) => {
+                    let sent = SentCall { request: request_id, call: name };
+                    CallVerdict::Run { sent, arguments: request.arguments.clone() }
+                }
+                None => CallVerdict::NotRun(NOT_CONTINUED.to_owned()),
+            };
+        }
         let call = AskedCall {
             tool: request.name.clone(),
             server: self.server.clone(),
@@ -61,7 +79,9 @@ impl<A: Approvals> ToolGuard<A> {
             () = stop.notified() => None,
         };
         match approved {
-            Some(Ok(approval)) => CallVerdict::Run(approval),
+            Some(Ok(approval)) => {
+                CallVerdict::Run { sent: SentCall { request: approval.id, call: name }, arguments: approval.arguments }
+            }
             Some(Err(why)) => CallVerdict::NotRun(why),
             None => {
                 claimed.delete();
@@ -72,9 +92,17 @@ impl<A: Approvals> ToolGuard<A> {
     }
 
     /// Reports the outcome of a call. Without it, the gateway records the outcome as unknown after the lease.
-    pub async fn report(&self, request: &str, response: &ServerResponse) {
-        let note = format!("result {}", response.digest);
-        let _ = self.approvals.report(request, response.succeeded, &note).await;
+    pub async fn report(&self, sent: &SentCall, result: &CallResult) {
+        match result {
+            CallResult::Ended { succeeded, digest } => {
+                let note = format!("result {digest}");
+                let _ = self.approvals.report(&sent.request, *succeeded, &note).await;
+            }
+            CallResult::InputRequired { state } => {
+                self.continuations.put(&sent.call, state.as_deref(), &sent.request);
+            }
+            CallResult::Unknown => {}
+        }
     }
 
     /// Reports that a call failed. It may have had a part of its effect.
@@ -96,6 +124,12 @@ impl<A: Approvals> ToolGuard<A> {
             }
             Err(failure) => list.refused(&words(&failure)),
         }
+    }
+
+    /// Returns the name of a call. Equal calls of one caller have equal names.
+    fn call_name(&self, request: &ToolRequest) -> String {
+        let call = json!([self.caller, request.name, request.arguments]);
+        Digest::of_file(canonical(&call).as_bytes()).to_string()
     }
 
     /// Returns the name of a tool in policies.

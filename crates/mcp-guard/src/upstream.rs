@@ -10,6 +10,7 @@ use countersign_adapters::random;
 use countersign_domain::primitives::secret::Secret;
 use url::Url;
 
+use crate::continuations::Continuations;
 use crate::open_calls::OpenCalls;
 use crate::open_requests::OpenRequests;
 use crate::tool_list::ToolPins;
@@ -26,6 +27,7 @@ pub struct McpUpstream {
     pub client: HttpClient,
     pub open: Arc<OpenRequests>,
     pub pins: Arc<ToolPins>,
+    pub continuations: Arc<Continuations>,
     pub calls: OpenCalls,
 }
 
@@ -50,6 +52,7 @@ impl McpUpstreams {
                 client: client.clone(),
                 open: Arc::new(OpenRequests::new(None, Secret::new(random::uuid_v4().to_string()))),
                 pins: Arc::new(ToolPins::open(Some(folder.join(&it.name)))?),
+                continuations: Arc::default(),
                 calls: OpenCalls::default(),
             };
             Ok((it.name.clone(), Arc::new(upstream)))

@@ -34,6 +34,7 @@ pub fn run(args: &McpGuardArgs) -> Result<CommandExit, CliError> {
         approvals,
         open: Arc::new(OpenRequests::new(args.state.clone(), secret)),
         pins: Arc::new(pins),
+        continuations: Arc::default(),
         server: args.name.clone(),
         // The secret is this caller's already.
         caller: String::new(),

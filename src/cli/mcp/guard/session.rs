@@ -6,7 +6,7 @@ use std::sync::Arc;
 use countersign_mcp_guard::message::{
     self, ClientMessage, MESSAGE_BYTES_MAX, RefusedMessage, ServerResponse, ToolRequest,
 };
-use countersign_mcp_guard::open_calls::{CallEnd, CallProgress, CancelledCall, OpenCalls};
+use countersign_mcp_guard::open_calls::{CallEnd, CallProgress, CancelledCall, OpenCalls, SentCall};
 use countersign_mcp_guard::tool_guard::{CallVerdict, ToolGuard};
 use serde_json::Value;
 use tokio::io::{AsyncBufRead, BufReader};
@@ -92,11 +92,14 @@ impl GuardSession {
                 Ok(ClientMessage::Cancel(id)) => match self.calls.cancel(&id.to_string()) {
                     CancelledCall::Waiting => {}
                     CancelledCall::NoCall => drop(lines.to_server.send(line).await),
-                    CancelledCall::Sent(request) => {
+                    CancelledCall::Sent(sent) => {
                         let _ = lines.to_server.send(line).await;
                         let session = Arc::clone(&self);
                         tasks.spawn(async move {
-                            session.guard.report_failure(&request, "cancelled by the client while the call ran").await;
+                            session
+                                .guard
+                                .report_failure(&sent.request, "cancelled by the client while the call ran")
+                                .await;
                         });
                     }
                 },
@@ -117,7 +120,11 @@ impl GuardSession {
                 match self.calls.end(&response.id.to_string()) {
                     // The server has not got this call.
                     CallEnd::NotSent => continue,
-                    CallEnd::Sent(request) => drop(reports.spawn(Arc::clone(&self).report(request, response))),
+                    CallEnd::Sent(sent) if response.result.is_final() => {
+                        drop(reports.spawn(Arc::clone(&self).report(sent, response)));
+                    }
+                    // The client can continue the call at once.
+                    CallEnd::Sent(sent) => self.guard.report(&sent, &response.result).await,
                     CallEnd::NoCall => {}
                 }
             }
@@ -126,17 +133,17 @@ impl GuardSession {
         while reports.join_next().await.is_some() {}
     }
 
-    async fn report(self: Arc<Self>, request: String, response: ServerResponse) {
-        self.guard.report(&request, &response).await;
+    async fn report(self: Arc<Self>, sent: SentCall, response: ServerResponse) {
+        self.guard.report(&sent, &response.result).await;
     }
 
     /// Gets the approval of a call and forwards the call, or returns the reason why it does not run to the client.
     async fn decide(self: Arc<Self>, request: ToolRequest, stop: Arc<Notify>, lines: Lines) {
         let name = request.id.to_string();
         match self.guard.decide(&request, &stop).await {
-            CallVerdict::Run(approval) => {
-                self.calls.sent(name, approval.id.clone());
-                let _ = lines.to_server.send(request.with(&approval.arguments)).await;
+            CallVerdict::Run { sent, arguments } => {
+                self.calls.sent(name, sent);
+                let _ = lines.to_server.send(request.with(&arguments)).await;
             }
             CallVerdict::NotRun(why) => {
                 self.calls.remove(&name);
@@ -151,7 +158,7 @@ impl GuardSession {
         for (name, progress) in self.calls.take() {
             let why = match progress {
                 CallProgress::Waiting { .. } => "the server has ended; the call was not run",
-                CallProgress::Sent { .. } => "the server ended before it answered; whether the call ran is unknown",
+                CallProgress::Sent(_) => "the server ended before it answered; whether the call ran is unknown",
             };
             let id = serde_json::from_str::<Value>(&name).unwrap_or_default();
             let _ = lines.to_client.send(message::error(&id, why)).await;

@@ -69,7 +69,7 @@ pub async fn post(app: UpstreamCapabilities, name: Path<String>, post: Idempoten
         Admission::Refused(response) => return Ok(response),
     };
     match IncomingMessage::read(post.body.sent(), &headers) {
-        Ok(message) => caller.forward(&app, upstream, headers, Incoming::Message(message)).await,
+        Ok(message) => caller.forward(&app, upstream, headers, Incoming::Message(Box::new(message))).await,
         Err(refusal) => Ok(json(StatusCode::BAD_REQUEST, refusal)),
     }
 }
@@ -174,6 +174,7 @@ impl UpstreamCaller {
             approvals,
             open: Arc::clone(&upstream.open),
             pins: Arc::clone(&upstream.pins),
+            continuations: Arc::clone(&upstream.continuations),
             server: Some(upstream.name.clone()),
             caller: token.record.id.to_string(),
             wait: WAIT.min(app.edge.wait_max),

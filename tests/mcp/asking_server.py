@@ -1,0 +1,33 @@
+"""A server with one tool, which asks the user before it acts. It notes in a file what it did.
+
+    asking_server.py FILE
+"""
+
+import sys
+from typing import Annotated
+
+from mcp.server import MCPServer
+from mcp.server.mcpserver.resolve import Elicit, Resolve
+from pydantic import BaseModel
+
+server = MCPServer("asking")
+
+
+class Confirmation(BaseModel):
+    sure: bool
+
+
+def ask(name: str) -> Elicit[Confirmation]:
+    return Elicit(f"Remove {name}?", Confirmation)
+
+
+@server.tool()
+def remove(name: str, confirmation: Annotated[Confirmation, Resolve(ask)]) -> str:
+    if not confirmation.sure:
+        return f"{name} is kept"
+    with open(sys.argv[1], "a") as done:
+        done.write(f"{name}\n")
+    return f"{name} is removed"
+
+
+server.run()

@@ -111,11 +111,14 @@ pub enum Command {
 #[derive(Subcommand, Debug)]
 pub enum PolicyCommand {
     /// Check a policy file and its schemas. Needs no gateway.
+    ///
+    /// Refuses a path or tool that should restrict something and can never match. Standard error has the warnings.
     Check(PolicyFile),
     /// Activate a policy for its flow.
     ///
     /// If the active policy requires approval for policy changes, the command opens a policy change request, prints its
-    /// page and exits with 1.
+    /// page and exits with 1. Standard error has the warnings of `policy check`, and what the flow still lacks: reviewers
+    /// in the groups of a stage, or tokens for nodes.
     Activate(PolicyActivate),
     /// Evaluate a policy on one patch, as a dry run. Needs no gateway.
     #[command(name = "what-if")]

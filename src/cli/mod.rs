@@ -7,6 +7,7 @@ pub mod demo;
 pub mod envelope;
 pub mod episode;
 pub mod error;
+mod findings;
 pub mod guard;
 pub mod halt;
 pub mod health;

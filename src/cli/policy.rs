@@ -13,15 +13,17 @@ use countersign_domain::json::canonical::canonical;
 use countersign_domain::json::parse::{ParseLimits, parse};
 use countersign_domain::policy::{
     HypotheticalContext, HypotheticalPrincipal, HypotheticalRequest, JudgedOutcome, JudgedWarning, Policy,
-    PolicySource, RedactedChange, StateLimits, what_if,
+    PolicySource, PolicyStage, PolicyWarning, RedactedChange, StateLimits, SubmittedPolicy, what_if,
 };
+use countersign_domain::primitives::id::{GroupName, NodeId};
 use countersign_domain::threads::tool_call::Tool;
 use countersign_domain::threads::usage::{InvalidUsage, Totals, Usage};
 use countersign_service::error::Error;
-use countersign_service::policy_changes::activate::ActivationOutcome;
+use countersign_service::policy_changes::activate::{ActivatedPolicy, ActivationOutcome};
 use serde_json::{Value, json};
 
 use super::args;
+use super::findings::warn_of_findings;
 use super::output::CommandOutput;
 use super::{CliError, CommandExit, open_service};
 use crate::config::{Config, ConfigError};
@@ -45,14 +47,17 @@ pub fn run(
 }
 
 fn report_policy_check(file: &Path, out: &mut CommandOutput<'_>) -> Result<CommandExit, CliError> {
-    match Policy::compile(&source_of(file)?) {
-        Ok(policy) => {
+    match Policy::compile_submitted(&source_of(file)?) {
+        Ok(SubmittedPolicy { policy, warnings }) => {
+            warn_of(&warnings, &file.display().to_string(), out);
             let nodes: Vec<_> = policy.nodes().map(|(node, _)| node).collect();
             let text = format!("valid: flow {}, {} nodes, {}", policy.flow(), nodes.len(), policy.digest());
-            out.answer(
-                text,
-                || json!({"sound": true, "flow": policy.flow(), "policy": policy.digest(), "nodes": nodes}),
-            )?;
+            out.answer(text, || {
+                json!({
+                    "sound": true, "flow": policy.flow(), "policy": policy.digest(), "nodes": nodes,
+                    "warnings": warnings,
+                })
+            })?;
             Ok(CommandExit::Yes)
         }
         Err(error) => {
@@ -66,6 +71,25 @@ fn report_policy_check(file: &Path, out: &mut CommandOutput<'_>) -> Result<Comma
             Ok(CommandExit::No)
         }
     }
+}
+
+/// Prints the warnings of a policy to standard error.
+fn warn_of(warnings: &[PolicyWarning], file: &str, out: &mut CommandOutput<'_>) {
+    for it in warnings {
+        out.warn(format!("{file}: line {}, column {}: {} [{}]", it.line, it.column, it.detail, it.code.as_str()));
+    }
+}
+
+/// Formats an active policy: the digest, and what the policy knows.
+fn describe(active: &ActivatedPolicy) -> String {
+    let names = |all: Vec<&str>| if all.is_empty() { "none".to_owned() } else { all.join(", ") };
+    let nodes = names(active.nodes.iter().map(NodeId::as_str).collect());
+    let mut text = format!("{}\nflow: {}\nnodes: {nodes}", active.policy, active.flow);
+    for (index, stage) in active.stages.iter().enumerate() {
+        let groups = names(stage.groups().iter().map(GroupName::as_str).collect());
+        text.push_str(&format!("\nstage {}: {} of {groups}", index + 1, stage.need()));
+    }
+    text
 }
 
 fn put_in_force(
@@ -88,11 +112,22 @@ fn put_in_force(
     };
     match activated {
         ActivationOutcome::Active(active) => {
-            let told = || json!({"flow": active.flow, "policy": active.policy, "accepts": active.accepts});
-            out.answer(active.policy, told)?;
+            warn_of(&active.warnings, &activate.file.display().to_string(), out);
+            warn_of_findings(&active.findings, out);
+            let stage = |it: &PolicyStage| json!({"groups": it.groups(), "need": it.need()});
+            let stages: Vec<Value> = active.stages.iter().map(stage).collect();
+            out.answer(describe(&active), || {
+                json!({
+                    "flow": active.flow, "policy": active.policy, "accepts": active.accepts, "nodes": active.nodes,
+                    "stages": stages, "warnings": active.warnings, "findings": active.findings,
+                })
+            })?;
             Ok(CommandExit::Yes)
         }
         ActivationOutcome::Waiting(amendment) => {
+            if let Ok(submitted) = Policy::compile_submitted(&source_of(&activate.file)?) {
+                warn_of(&submitted.warnings, &activate.file.display().to_string(), out);
+            }
             // The command knows the address of a running gateway only if it is configured, so it prints the path.
             let page = format!("/amendments/{}", amendment.id);
             let text = format!(

@@ -299,3 +299,52 @@ fn replay_creates_no_database() {
     assert!((exit, out.as_str()) == (CommandExit::CouldNotTell, "") && err.contains("there is no database"), "{err}");
     assert_eq!(std::fs::read_dir(data.path()).unwrap().count(), 1);
 }
+
+/// Writes a policy with its schema, and returns its path.
+fn refunds(data: &Path, protected: &str) -> String {
+    let schema = r#"{"additionalProperties": false, "properties": {"refund": {}, "note": {}}}"#;
+    std::fs::write(data.join("s.json"), schema).unwrap();
+    let policy = format!(
+        "flow = \"refunds\"\nschema = \"s.json\"\nprotected = [\"{protected}\"]\n[nodes.agent]\nreads = [\"nte\"]\n\
+         [[approval.stages]]\ngroups = [\"finance\"]\n"
+    );
+    let file = data.join("refunds.toml");
+    std::fs::write(&file, policy).unwrap();
+    file.display().to_string()
+}
+
+#[test]
+fn misspelled_protected_path_fails_the_check() {
+    let data = tempfile::tempdir().unwrap();
+    let (exit, out, _) = line(data.path(), &format!("policy check {}", refunds(data.path(), "refnd")));
+    assert_eq!(exit, CommandExit::No);
+    assert!(out.contains("the nearest is `refund` [never_matches]"), "{out}");
+    let (exit, out, err) = line(data.path(), &format!("policy check {} --json", refunds(data.path(), "refund")));
+    assert_eq!(exit, CommandExit::Yes, "{out}");
+    let told: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((&told["sound"], &told["warnings"][0]["code"]), (&true.into(), &"never_matches".into()));
+    assert!(err.contains("line 5, column 10: `nodes.agent.reads[0]`") && err.contains("`note`"), "{err}");
+}
+
+#[test]
+fn activation_and_new_token_report_what_the_flow_lacks() {
+    let data = tempfile::tempdir().unwrap();
+    with_database(data.path());
+    let (exit, out, err) = line(data.path(), &format!("policy activate {}", refunds(data.path(), "refund")));
+    assert_eq!(exit, CommandExit::Yes, "{err}");
+    assert!(out.ends_with("\nflow: refunds\nnodes: agent\nstage 1: 1 of finance\n"), "{out}");
+    for code in ["[never_matches]", "[stage_cannot_be_met]", "[node_without_token]"] {
+        assert!(err.contains(code), "{code}: {err}");
+    }
+    let add = "token add bot --role agent --owner platform --new-group --flow refunds --node";
+    let (exit, out, err) = line(data.path(), &format!("{add} agnet --json"));
+    assert_eq!(exit, CommandExit::Yes, "{err}");
+    assert!(err.contains("The policy has the node agent") && err.contains("[unknown_node]"), "{err}");
+    let told: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(told["findings"].as_array().unwrap().len(), 3, "{told}");
+    let (_, _, err) = line(data.path(), &format!("{add} agent"));
+    assert!(err.contains("[stage_cannot_be_met]") && !err.contains("[node_without_token]"), "{err}");
+    let (_, _, err) =
+        line(data.path(), "token add bot --role agent --owner platform --new-group --flow other --node n");
+    assert!(err.contains("[flow_without_policy]"), "{err}");
+}

@@ -6,6 +6,7 @@ use countersign_service::identity::owner_names::{NewOwner, excluded_by};
 use serde_json::{Value, json};
 
 use super::args::{TokenAdd, TokenCommand, TokenRevoke};
+use super::findings::warn_of_findings;
 use super::output::CommandOutput;
 use super::{CliError, CommandExit, open_service};
 use crate::config::Config;
@@ -29,17 +30,23 @@ fn add(add: &TokenAdd, config: &Config, out: &mut CommandOutput<'_>) -> Result<C
         flow: add.flow.clone(),
         nodes: add.nodes.iter().cloned().collect(),
     };
-    let (token, text, excluded) = open_service::with_service(config, |service| async move {
+    let (token, text, excluded, findings) = open_service::with_service(config, |service| async move {
         let (token, text) = service.identity.add_token(&new).await?;
         let excluded = service.identity.excluded_by(&token.owner).await?;
-        Ok((token, text, excluded))
+        let findings = match &token.flow {
+            Some(flow) => service.policy_changes.findings_of(flow).await?,
+            None => Vec::new(),
+        };
+        Ok((token, text, excluded, findings))
     })?;
     // The warning goes to standard error, because standard output contains only the token.
     out.warn(exclusion(&token, &excluded));
+    warn_of_findings(&findings, out);
     out.answer(&text, || {
         json!({
             "token": text, "id": token.id, "name": token.name, "role": token.role, "owner": token.owner,
             "flow": token.flow, "nodes": token.nodes, "excludes": excluded,
+            "findings": findings,
         })
     })?;
     Ok(CommandExit::Yes)

@@ -78,6 +78,7 @@ mod passkeys_of_people;
 mod passwords;
 mod path;
 mod people;
+mod policy_net;
 #[path = "../support/postgres.rs"]
 mod postgres;
 mod posts;

@@ -150,5 +150,16 @@ async fn a_review_that_only_an_escalation_could_decide_is_rejected(scene: ApiSce
     let thread = g.thread().await;
     let patch = json!({"target_user_id": 42});
     let held = g.propose(&thread["thread"], &thread["transition"], (&g.planner, "planner"), patch).await;
-    assert_eq!(held.expect(422)["errors"][0]["code"], "nobody_can_approve");
+    let refused = held.expect(422);
+    let error = &refused["errors"][0];
+    assert_eq!(error["code"], "nobody_can_approve");
+    // The agent learns the groups, as from a pending review, and never who is in them.
+    assert!(error["detail"].as_str().unwrap().contains("stage 1 needs 2 reviewers of reviewers"), "{error}");
+    let told = refused.to_string();
+    assert!(["alice", "bob", "sid", "disabled"].iter().all(|it| !told.contains(it)), "{told}");
+    let listed = g.get("/v1/rejections", &g.auditor).await.expect(200);
+    let stage = &listed["rejections"][0]["unfillable"][0];
+    assert_eq!((&stage["groups"], &stage["need"], &stage["eligible"]), (&json!(["reviewers"]), &json!(2), &json!(1)));
+    let members = stage["members"].as_array().unwrap();
+    assert!(members.contains(&json!({"name": "bob", "why_not": "disabled"})), "{members:?}");
 }

@@ -45,7 +45,7 @@ pub enum Error {
     },
     #[error("The policy rejects the transition. Correct what `errors` names and propose again.")]
     Rejected(RejectionBody),
-    #[error("The policy does not compile: {0}. Correct it and send it again.")]
+    #[error("The policy is refused with `{code}`: {0}. Correct it and send it again.", code = policy_code(.0))]
     Policy(PolicyError),
     /// Another commit changed the head after the caller read it.
     #[error("Another commit moved the head. Read the head and propose again.")]
@@ -299,6 +299,10 @@ impl Error {
     pub(super) fn is_conflict(&self) -> bool {
         matches!(self, Self::Store(StoreError::Conflict(_)))
     }
+}
+
+const fn policy_code(error: &PolicyError) -> &'static str {
+    error.code.as_str()
 }
 
 /// The `data` member of an event.

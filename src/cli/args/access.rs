@@ -60,8 +60,9 @@ pub struct UserName {
 pub enum TokenCommand {
     /// Create a token and print it once.
     ///
-    /// Standard output has only the token. Standard error lists the reviewers that the owner excludes. With `--json` they are
-    /// in `excludes`.
+    /// Standard output has only the token. Standard error lists the reviewers that the owner excludes, and what the flow
+    /// still lacks: reviewers in the groups of a stage, or tokens for nodes. With `--json` they are in `excludes` and
+    /// `findings`.
     Add(TokenAdd),
     /// List all tokens. Secrets are not stored and cannot be shown.
     List,

@@ -19,9 +19,11 @@ pub struct Pattern {
     segments: Vec<PatternSegment>,
 }
 
+/// One step of a pattern.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-enum PatternSegment {
+pub enum PatternSegment {
     Key(String),
+    /// `*`: one member or item with any name.
     Any,
 }
 
@@ -75,6 +77,11 @@ impl Pattern {
         &self.written
     }
 
+    /// Returns the steps from the whole state. `$` has none.
+    pub fn segments(&self) -> &[PatternSegment] {
+        &self.segments
+    }
+
     /// Returns the only path that the pattern matches, or `None` if it contains a `*`.
     pub fn pointer(&self) -> Option<Pointer> {
         self.segments.iter().try_fold(Pointer::root(), |above, segment| match segment {
@@ -85,7 +92,15 @@ impl Pattern {
 }
 
 impl PatternSegment {
-    fn is(&self, token: &str) -> bool {
+    /// Returns the text in the policy.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Key(key) => key,
+            Self::Any => "*",
+        }
+    }
+
+    pub fn is(&self, token: &str) -> bool {
         match self {
             Self::Key(key) => key == token,
             Self::Any => true,
@@ -93,7 +108,7 @@ impl PatternSegment {
     }
 
     /// Returns the members of a value that the segment matches.
-    fn of<'v>(&self, value: &'v Value) -> Vec<&'v Value> {
+    pub fn of<'v>(&self, value: &'v Value) -> Vec<&'v Value> {
         match (self, value) {
             (Self::Key(key), Value::Object(members)) => members.get(key).into_iter().collect(),
             (Self::Any, Value::Object(members)) => members.values().collect(),

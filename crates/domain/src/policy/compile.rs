@@ -5,8 +5,8 @@ mod escalation;
 mod retain;
 mod reviewers;
 mod rules;
-mod tools;
-mod transitions;
+pub(super) mod tools;
+pub(super) mod transitions;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

@@ -28,6 +28,8 @@ named_enum! {
         BadRule = "bad_rule",
         /// Parts of the policy that contradict each other.
         Contradiction = "contradiction",
+        /// A path or tool that restricts nothing, because it can never match.
+        NeverMatches = "never_matches",
     }
 }
 

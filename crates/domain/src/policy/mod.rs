@@ -32,6 +32,7 @@ mod restored_state;
 mod rules;
 mod same_approval_terms;
 mod state_shape;
+mod submission;
 mod test_cases;
 mod toml_reader;
 mod tool_check;
@@ -73,6 +74,7 @@ pub use replay_comparison::{
     HypotheticalOutcome, RecordedOutcome, ReplayComparison, ReplayOutcome, ReplayPolicies, ReplayUnknownCause,
 };
 pub use request::{CallerContext, PolicyRequest, Principal, RequestContext, RequestKind};
+pub use submission::{PolicyWarning, PolicyWarningCode, SubmittedPolicy};
 pub use test_cases::{CASES_MAX, CaseError, ExpectedJudgement, PolicyTestCase, read_cases};
 pub use tool_description::{ToolDescription, ToolRisk};
 pub use view::{changed_for, diff_for, project, project_any};

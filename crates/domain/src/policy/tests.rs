@@ -11,6 +11,7 @@ pub(super) mod properties;
 mod retain;
 mod rules;
 mod schemas;
+mod submission;
 mod tools;
 mod transitions;
 mod tutorial;

@@ -37,6 +37,35 @@ impl ToolGlob {
         }
     }
 
+    pub(super) fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Returns whether some name matches both globs. Beyond the limit of steps the answer is yes.
+    fn meets(&self, other: &Self, steps: &mut GlobSteps) -> bool {
+        let (one, other) = (self.0.as_bytes(), other.0.as_bytes());
+        if !steps.take((one.len() + 1) * (other.len() + 1)) {
+            return true;
+        }
+        // `below[j]` is whether the rest of `one` meets the rest of `other` from `j`.
+        let mut below = vec![false; other.len() + 1];
+        for i in (0..=one.len()).rev() {
+            let mut row = vec![false; other.len() + 1];
+            for j in (0..=other.len()).rev() {
+                row[j] = match (one.get(i), other.get(j)) {
+                    (None, None) => true,
+                    // A `*` matches nothing, or takes the next byte of the other glob.
+                    (Some(b'*'), next) => below[j] || (next.is_some() && row[j + 1]),
+                    (next, Some(b'*')) => row[j + 1] || (next.is_some() && below[j]),
+                    (Some(a), Some(b)) => a == b && below[j + 1],
+                    (None, Some(_)) | (Some(_), None) => false,
+                };
+            }
+            below = row;
+        }
+        below[0]
+    }
+
     /// Scans both texts once. A `*` first matches as little as possible, and more only if the rest does not match.
     fn matches(&self, name: &str) -> bool {
         let (glob, name) = (self.0.as_bytes(), name.as_bytes());
@@ -73,7 +102,36 @@ impl fmt::Display for ToolGlob {
     }
 }
 
+/// The steps that comparing globs may still take.
+pub(super) struct GlobSteps(usize);
+
+/// Enough for thousands of normal names.
+const GLOB_STEPS_MAX: usize = 20_000_000;
+
+impl Default for GlobSteps {
+    fn default() -> Self {
+        Self(GLOB_STEPS_MAX)
+    }
+}
+
+impl GlobSteps {
+    fn take(&mut self, steps: usize) -> bool {
+        let left = self.0.checked_sub(steps);
+        self.0 = left.unwrap_or(0);
+        left.is_some()
+    }
+}
+
 impl ToolGlobs {
+    pub(super) fn iter(&self) -> std::slice::Iter<'_, ToolGlob> {
+        self.0.iter()
+    }
+
+    /// Returns whether some name matches the glob and the list.
+    pub(super) fn meets(&self, glob: &ToolGlob, steps: &mut GlobSteps) -> bool {
+        self.0.iter().any(|it| it.meets(glob, steps))
+    }
+
     /// Returns whether the list has exactly this name.
     pub(super) fn names(&self, name: &ToolName) -> bool {
         self.0.iter().any(|glob| glob.0 == name.as_str())
@@ -115,6 +173,32 @@ mod tests {
         for glob in ["", " ", "a b", "crm/*", "[a-z]", "ä*", ".a"] {
             assert!(ToolGlob::new(glob).is_err(), "{glob:?}");
         }
+    }
+
+    #[test]
+    fn globs_meet_if_one_name_matches_both() {
+        let meet = |one: &str, other: &str| {
+            let (one, other) = (ToolGlob::new(one).unwrap(), ToolGlob::new(other).unwrap());
+            let there = one.meets(&other, &mut GlobSteps::default());
+            assert_eq!(there, other.meets(&one, &mut GlobSteps::default()), "{one} {other}");
+            there
+        };
+        for (one, other) in [
+            ("a", "a"),
+            ("a*", "ab"),
+            ("crm.*", "*.delete"),
+            ("*", "x"),
+            ("a*c", "ab*"),
+            ("files:*", "files:write_file"),
+        ] {
+            assert!(meet(one, other), "{one} {other}");
+        }
+        for (one, other) in [("a", "b"), ("refund", "refnd"), ("crm.*", "mail.*"), ("a*c", "*d"), ("files:*", "files")]
+        {
+            assert!(!meet(one, other), "{one} {other}");
+        }
+        let stars = ToolGlob::new(&"a*".repeat(60)).unwrap();
+        assert!(stars.meets(&stars, &mut GlobSteps(1)), "beyond the steps, a tool counts as allowed");
     }
 
     #[test]

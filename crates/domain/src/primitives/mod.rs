@@ -3,6 +3,7 @@
 pub mod confusable;
 pub mod id;
 pub(crate) mod named_enum;
+pub mod nearest;
 pub mod openapi_schema;
 pub mod sanitize;
 pub mod secret;

@@ -7,6 +7,7 @@ mod listing;
 mod meter;
 mod metered;
 mod pattern;
+mod reach;
 mod references;
 mod text;
 
@@ -24,6 +25,7 @@ pub use fault::SchemaViolationKind;
 use keywords::SchemasByPointer;
 use metered::{CheckCosts, MeteredJson, MeteredValue};
 use pattern::RegexPattern;
+pub(crate) use reach::{PathMiss, SchemaPaths, SchemaReach};
 use references::Recursion;
 
 /// Compiled schemas stay in memory as long as their policy or guard, so their size is bounded.
@@ -35,6 +37,8 @@ pub(super) struct Schema(Arc<Compiled>);
 
 #[derive(Debug)]
 struct Compiled {
+    /// The schema itself, for the author of a policy.
+    document: Value,
     decides: Validator<MeteredJson>,
     /// Lists the violations. Without `anyOf` and `oneOf`, the deciding validator does this itself.
     lists: Option<Validator<MeteredJson>>,
@@ -105,7 +109,7 @@ impl SchemaSource {
         // A rewriting that does not compile is dropped, because the deciding validator can list, too.
         let lists = listing::with_forms_decided(&self.0).and_then(|it| validator(&it).ok());
         let recursion = extents.recursion;
-        Ok(Schema(Arc::new(Compiled { decides, lists, recursion, prices, per_part })))
+        Ok(Schema(Arc::new(Compiled { document: self.0, decides, lists, recursion, prices, per_part })))
     }
 }
 

@@ -68,7 +68,7 @@ impl RegexPattern {
         }
     }
 
-    fn is_match(&self, text: &str) -> bool {
+    pub(super) fn is_match(&self, text: &str) -> bool {
         match self {
             Self::Literal(PatternAnalysis::Prefix(prefix)) => text.starts_with(prefix.as_ref()),
             Self::Literal(PatternAnalysis::Exact(exact)) => text == exact.as_ref(),

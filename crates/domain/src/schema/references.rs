@@ -65,7 +65,8 @@ pub(super) fn check(places: &SchemasByPointer<'_>) -> Result<ReferenceWeights, S
     Ok(extents)
 }
 
-fn anchors<'p>(places: &'p SchemasByPointer<'_>) -> BTreeMap<&'p str, &'p str> {
+/// Returns the pointers of the schemas with an anchor, by its name.
+pub(super) fn anchors<'p>(places: &'p SchemasByPointer<'_>) -> BTreeMap<&'p str, &'p str> {
     let mut anchors = BTreeMap::new();
     for (pointer, schema) in places {
         for keyword in ["$anchor", "$dynamicAnchor"] {
@@ -158,15 +159,24 @@ impl ReferenceWalk<'_, '_> {
     }
 
     fn target(&self, reference: &str) -> Option<String> {
-        let fragment = reference.strip_prefix('#')?;
-        if fragment.is_empty() || fragment.starts_with('/') {
-            // A reference is a URL, so its pointer may be percent-encoded.
-            let pointer = percent_decoded(fragment)?;
-            // A reference to data would turn a part that no check has seen into a schema.
-            return self.places.contains_key(&pointer).then_some(pointer);
-        }
-        self.anchors.get(fragment).map(|pointer| (*pointer).to_owned())
+        target(self.places, |name| self.anchors.get(name).copied(), reference)
     }
+}
+
+/// Returns the pointer of the schema that a reference names.
+pub(super) fn target<'a>(
+    places: &SchemasByPointer<'_>,
+    anchor: impl Fn(&str) -> Option<&'a str>,
+    reference: &str,
+) -> Option<String> {
+    let fragment = reference.strip_prefix('#')?;
+    if fragment.is_empty() || fragment.starts_with('/') {
+        // A reference is a URL, so its pointer may be percent-encoded.
+        let pointer = percent_decoded(fragment)?;
+        // A reference to data would turn a part that no check has seen into a schema.
+        return places.contains_key(&pointer).then_some(pointer);
+    }
+    anchor(fragment).map(str::to_owned)
 }
 
 /// Returns the schemas under a keyword. Schemas under `$defs` are reached only by references.

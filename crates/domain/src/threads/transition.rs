@@ -20,7 +20,7 @@ use crate::primitives::id::{
     AccountId, FlowId, Jti, NodeId, PrincipalId, ProposalId, ReviewId, StepKey, ThreadId, ToolName,
 };
 use crate::primitives::time::Timestamp;
-use crate::reviews::HoldReason;
+use crate::reviews::{HoldReason, StageShortage};
 use crate::writes::write::ResultError;
 
 /// The data that identifies a proposal. Two requests with the same identity are one. It is looked up before the head
@@ -261,6 +261,10 @@ pub struct Rejection {
     /// is never shown.
     #[serde(default)]
     pub request: Option<String>,
+    /// The stages that no reviewers could fill, with the members of their groups. Shown to people and auditors, and
+    /// never to the proposer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unfillable: Vec<StageShortage>,
     pub at: Timestamp,
 }
 

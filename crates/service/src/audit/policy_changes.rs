@@ -6,14 +6,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use countersign_domain::chain::hash::Digest;
 use countersign_domain::log::event::{Event, EventType};
 use countersign_domain::policy_changes::change_request::{PolicyChangeRequest, PolicyChangeState};
-use countersign_domain::reviews::VoteVerdict;
+use countersign_domain::reviews::{VoteVerdict, stage_of};
 use countersign_store::row::Table;
 use serde_json::Value;
 
 use super::AuditRun;
 use super::identity::in_any_order;
 use crate::policy_changes::requests::{end_data, proposal_data, vote_data};
-use crate::proposals::hold::stage_of;
 
 #[derive(Default)]
 struct PolicyChangeEvents<'a> {

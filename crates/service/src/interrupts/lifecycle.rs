@@ -17,7 +17,7 @@ use countersign_domain::policy::Policy;
 use countersign_domain::policy_changes::change_request::ReplacedPolicy;
 use countersign_domain::primitives::id::{AccountId, FlowId, InterruptId, PrincipalId};
 use countersign_domain::primitives::time::Timestamp;
-use countersign_domain::reviews::{Ballot, QuorumResult, Tally, VoteRejected, VoterRoll, can_be_approved};
+use countersign_domain::reviews::{Ballot, QuorumResult, Tally, VoteRejected, VoterRoll, can_be_approved, stages_of};
 use countersign_domain::threads::flow::{Flow, Gateway};
 use countersign_store::change::Draft;
 use countersign_store::record::Stored;
@@ -30,7 +30,6 @@ use crate::interrupts::duplicates::record_signed_post;
 use crate::interrupts::view::{InterruptView, end_data, end_event, received_data, vote_data};
 use crate::platform::event_recorder;
 use crate::platform::retry::retrying;
-use crate::proposals::hold::stages_of;
 use crate::reviews::cast_vote::{CountedVote, SubmittedBallot, VoteOutcome, VoteUseCase};
 use crate::reviews::vote::new_jti;
 

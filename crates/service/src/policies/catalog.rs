@@ -6,7 +6,9 @@ use std::sync::{Arc, PoisonError};
 use countersign_adapters::metrics::BlockingWork;
 use countersign_domain::chain::hash::Digest;
 use countersign_domain::keys::Keys;
-use countersign_domain::policy::{InitialState, Policy, PolicySource, Violation, judge_initial, parts};
+use countersign_domain::policy::{
+    InitialState, Policy, PolicySource, SubmittedPolicy, Violation, judge_initial, parts,
+};
 use countersign_domain::policy_changes::change_request::ReplacedPolicy;
 use countersign_domain::primitives::id::FlowId;
 use countersign_domain::threads::flow::{Flow, PolicyRow};
@@ -106,6 +108,16 @@ impl Policies {
         let source = source.clone();
         let turn = self.core.turns.trying.take(by).await?;
         self.core.apart(&turn, BlockingWork::Policy, move || Policy::compile(&source)).await?.map_err(Error::Policy)
+    }
+
+    /// Compiles a policy that should be activated, and checks that its paths and tools can match something.
+    pub(crate) async fn submitted(&self, by: &str, source: &PolicySource) -> Result<SubmittedPolicy> {
+        let source = source.clone();
+        let turn = self.core.turns.trying.take(by).await?;
+        self.core
+            .apart(&turn, BlockingWork::Policy, move || Policy::compile_submitted(&source))
+            .await?
+            .map_err(Error::Policy)
     }
 
     /// Judges the initial state that a host application creates a thread with.

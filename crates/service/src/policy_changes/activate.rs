@@ -5,10 +5,12 @@ use std::collections::BTreeSet;
 use countersign_domain::chain::hash::Digest;
 use countersign_domain::keys::Keys;
 use countersign_domain::log::event::EventType;
+use countersign_domain::operations::finding::SetupFinding;
+use countersign_domain::operations::flow_findings::flow_findings;
 use countersign_domain::operations::halt::Halt;
-use countersign_domain::policy::{Policy, PolicySource};
+use countersign_domain::policy::{Policy, PolicySource, PolicyStage, PolicyWarning, SubmittedPolicy};
 use countersign_domain::policy_changes::change_request::{PolicyChange, PolicyChangeRequest, ReplacedPolicy};
-use countersign_domain::primitives::id::{AmendmentId, FlowId, PrincipalId};
+use countersign_domain::primitives::id::{AmendmentId, FlowId, NodeId, PrincipalId};
 use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::threads::flow::{Flow, PolicyRow};
 use countersign_domain::threads::thread::Thread;
@@ -33,19 +35,20 @@ impl PolicyChanges {
         accepts: BTreeSet<Digest>,
     ) -> Result<ActivationOutcome> {
         // Compiling waits in the fair queue, so a retry does not repeat it.
-        let policy = self.policies.compiled(by.as_str(), &source).await?;
-        if flow.is_some_and(|it| it != policy.flow()) {
+        let submitted = self.policies.submitted(by.as_str(), &source).await?;
+        if flow.is_some_and(|it| it != submitted.policy.flow()) {
             return Err(Error::invalid("/policy", OTHER_FLOW));
         }
-        retrying!(self.activate_once(by, &policy, &accepts))
+        retrying!(self.activate_once(by, &submitted, &accepts))
     }
 
     pub(crate) async fn activate_once(
         &self,
         by: &PrincipalId,
-        policy: &Policy,
+        submitted: &SubmittedPolicy,
         accepts: &BTreeSet<Digest>,
     ) -> Result<ActivationOutcome> {
+        let policy = &submitted.policy;
         let (keys, now) = (self.core.keys()?, self.core.now());
         let (id, digest) = (policy.flow().clone(), policy.digest());
         self.policies.check_accepts(&keys, &id, accepts).await?;
@@ -69,14 +72,14 @@ impl PolicyChanges {
             draft.insert(&flow)?;
             let data = activation_data(&flow, 1);
             event_recorder::outside(&mut draft, Some(&id), now, EventType::PolicyActivated, data)?;
-            let active = active(flow);
+            let active = self.activated(flow, submitted).await?;
             self.core.store_response(&mut draft, &keys, &active)?;
             self.core.commit(draft.finish()).await?;
             return Ok(active);
         };
         // A repeated activation changes nothing, so that a deployment script can retry.
         if old.record.policy == digest && old.record.accepts == *accepts {
-            return Ok(active(old.record));
+            return self.activated(old.record, submitted).await;
         }
         // The current policy defines the approval, because a new policy must not remove the approval of its
         // own change.
@@ -92,10 +95,24 @@ impl PolicyChanges {
         draft.replace(&old, &flow)?;
         let data = activation_data(&flow, old.revision + 1);
         event_recorder::outside(&mut draft, Some(&id), now, EventType::PolicyActivated, data)?;
-        let active = active(flow);
+        let active = self.activated(flow, submitted).await?;
         self.core.store_response(&mut draft, &keys, &active)?;
         self.core.commit(draft.finish()).await?;
         Ok(active)
+    }
+
+    /// Returns the outcome of an activation. It is made before the commit, because the response is stored with it.
+    async fn activated(&self, flow: Flow, submitted: &SubmittedPolicy) -> Result<ActivationOutcome> {
+        let policy = &submitted.policy;
+        Ok(ActivationOutcome::Active(ActivatedPolicy {
+            flow: flow.id,
+            policy: flow.policy,
+            accepts: flow.accepts,
+            nodes: policy.nodes().map(|(name, _)| name.clone()).collect(),
+            stages: policy.approval().stages().to_vec(),
+            warnings: submitted.warnings.clone(),
+            findings: flow_findings(policy, &self.access_facts().await?),
+        }))
     }
 
     /// Checks that no row of a new flow exists. If one does, the row of the flow was deleted, perhaps to
@@ -115,6 +132,12 @@ pub struct ActivatedPolicy {
     pub policy: Digest,
     /// Older policies under which heads may still be written.
     pub accepts: BTreeSet<Digest>,
+    pub nodes: Vec<NodeId>,
+    pub stages: Vec<PolicyStage>,
+    /// Probable mistakes in the policy.
+    pub warnings: Vec<PolicyWarning>,
+    /// Missing reviewers and tokens.
+    pub findings: Vec<SetupFinding>,
 }
 
 /// The result of an activation.
@@ -134,10 +157,6 @@ pub(crate) fn policy_row(policy: &Policy, created_at: Timestamp) -> PolicyRow {
         schemas: source.schemas.clone(),
         created_at,
     }
-}
-
-pub(crate) fn active(flow: Flow) -> ActivationOutcome {
-    ActivationOutcome::Active(ActivatedPolicy { flow: flow.id, policy: flow.policy, accepts: flow.accepts })
 }
 
 /// Returns the flow row with another active policy.

@@ -2,6 +2,7 @@
 
 pub mod activate;
 pub mod dry_run;
+pub mod findings;
 pub mod replay;
 pub mod requests;
 

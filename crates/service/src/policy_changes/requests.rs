@@ -12,7 +12,9 @@ use countersign_domain::policy_changes::change_request::{
 };
 use countersign_domain::primitives::id::{AccountId, AmendmentId, FlowId, PrincipalId};
 use countersign_domain::primitives::time::Timestamp;
-use countersign_domain::reviews::{Ballot, QuorumResult, Tally, Vote, VoteRejected, VoterRoll, can_be_approved};
+use countersign_domain::reviews::{
+    Ballot, QuorumResult, Tally, Vote, VoteRejected, VoterRoll, can_be_approved, stage_of,
+};
 use countersign_domain::threads::flow::Flow;
 use countersign_store::change::Draft;
 use countersign_store::record::{ListBounds, Stored};
@@ -113,7 +115,7 @@ impl PolicyChanges {
         // Separation of duties: the owner of the proposing token may not vote.
         let token = self.core.fetch::<Token>(keys, by.as_str()).await?;
         let excluded: BTreeSet<String> = token.map(|it| it.record.owner).into_iter().collect();
-        let stage = crate::proposals::hold::stage_of(terms.stage());
+        let stage = stage_of(terms.stage());
         if !can_be_approved(std::slice::from_ref(&stage), &excluded, &self.identity.accounts_all(keys).await?) {
             return Err(Error::WrongState(NOBODY));
         }

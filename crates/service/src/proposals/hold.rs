@@ -7,14 +7,11 @@ use countersign_domain::chain::hash::Digest;
 use countersign_domain::json::diff::diff;
 use countersign_domain::keys::Keys;
 use countersign_domain::log::event::EventType;
-use countersign_domain::policy::{
-    ApprovalPolicy, CommentRule, ConfirmationRule, JudgedReason, PasskeyRule, Policy, ReasonAudience,
-};
+use countersign_domain::policy::{ApprovalPolicy, JudgedReason, Policy, ReasonAudience};
 use countersign_domain::primitives::id::ReviewId;
 use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::reviews::{
-    ApprovalStage, ConfirmationMethod, Escalation, Hold, HoldReason, HoldReminders, HoldState, PasskeyRequirement,
-    Reminder, can_be_approved,
+    Escalation, Hold, HoldReason, HoldReminders, HoldState, Reminder, StageShortage, shortages, stages_of,
 };
 use countersign_domain::threads::thread::Thread;
 use countersign_domain::threads::transition::{Transition, TransitionOutcome};
@@ -65,16 +62,16 @@ impl Proposals {
         Ok(answer)
     }
 
-    /// Returns whether any reviewer could approve. Without one a review could only expire.
-    pub(crate) async fn somebody_can_approve(
+    /// Returns the stages that reviewers could not fill. If there is one, a review could only expire.
+    pub(crate) async fn unfillable_stages(
         &self,
         keys: &Keys,
         policy: &Policy,
         excluded: &BTreeSet<String>,
-    ) -> Result<bool> {
+    ) -> Result<Vec<StageShortage>> {
         // All accounts, because any of them may be in the required groups.
         let people = self.identity.accounts_all(keys).await?;
-        Ok(can_be_approved(&stages_of(policy), excluded, &people))
+        Ok(shortages(&stages_of(policy), excluded, &people))
     }
 }
 
@@ -124,28 +121,6 @@ pub(crate) fn add_hold(
     let data = held_data(&hold, &transition);
     event_recorder::append_thread_event(draft, thread, now, EventType::TransitionHeld, data)?;
     Ok((transition, hold))
-}
-
-/// Returns the approval stages of a policy.
-pub(crate) fn stages_of(policy: &Policy) -> Vec<ApprovalStage> {
-    policy.approval().stages().iter().map(stage_of).collect()
-}
-
-pub(crate) fn stage_of(stage: &countersign_domain::policy::PolicyStage) -> ApprovalStage {
-    ApprovalStage {
-        groups: stage.groups().clone(),
-        need: stage.need(),
-        comment_required: stage.comment() == CommentRule::Required,
-        passkey: match stage.passkey() {
-            PasskeyRule::Optional => PasskeyRequirement::Nothing {},
-            PasskeyRule::Within(time) => PasskeyRequirement::Within { secs: time.as_secs() },
-            PasskeyRule::Signs => PasskeyRequirement::Signature {},
-        },
-        confirm: match stage.confirm() {
-            ConfirmationRule::Pressed => ConfirmationMethod::Pressing,
-            ConfirmationRule::Typed => ConfirmationMethod::Typing,
-        },
-    }
 }
 
 pub(crate) fn hold_reason(reason: JudgedReason) -> HoldReason {

@@ -1,5 +1,6 @@
 //! Commits, holds or rejects a proposal.
 
+use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
 use countersign_domain::chain::entry::CommitGate;
@@ -11,6 +12,7 @@ use countersign_domain::keys::Keys;
 use countersign_domain::policy::{JudgedReason, Judgement, RejectCode, Violation, unreadable};
 use countersign_domain::primitives::id::NodeId;
 use countersign_domain::primitives::time::Timestamp;
+use countersign_domain::reviews::StageShortage;
 use countersign_domain::threads::flow::Mode;
 use countersign_domain::threads::thread::Thread;
 use countersign_domain::threads::transition::{Transition, TransitionOutcome};
@@ -232,14 +234,9 @@ impl Proposals {
             return self.reject(asking, RejectionCause::EffectOver(effect_attempts_exhausted())).await;
         }
         let authors = authors_with(thread, asking.by.author(), &asking.proposal.ask);
-        if !self.somebody_can_approve(asking.keys, asking.policy, &authors).await? {
-            let detail = "no reviewer other than the authors could approve this. Ask an administrator to add reviewers, then propose again with the next `attempt`";
-            return self
-                .reject(
-                    asking,
-                    RejectionCause::Nobody(Violation::new(RejectCode::NobodyCanApprove, Pointer::root(), detail)),
-                )
-                .await;
+        let unfillable = self.unfillable_stages(asking.keys, asking.policy, &authors).await?;
+        if !unfillable.is_empty() {
+            return self.reject(asking, nobody_can_approve(unfillable)).await;
         }
         let step = self.create_statement(asking, effected, self.core.now()).await?;
         self.hold(asking, step, reasons, authors, effect).await
@@ -287,6 +284,23 @@ impl Proposals {
         };
         Ok(self.threads.state(asking.keys, asking.head, asking.policy, stating, effected))
     }
+}
+
+/// Returns the rejection of a change that no reviewer can approve. The proposer gets the groups, which a pending review
+/// names too, and never their members.
+fn nobody_can_approve(unfillable: Vec<StageShortage>) -> RejectionCause {
+    let terms: Vec<String> = unfillable.iter().map(StageShortage::terms).collect();
+    let detail = format!(
+        "not enough reviewers other than the authors could approve this: {}. Ask an administrator to add reviewers, then propose again with the next `attempt`",
+        terms.join(", ")
+    );
+    let violation = Violation {
+        code: RejectCode::NobodyCanApprove,
+        pointer: Pointer::root(),
+        detail: Cow::Owned(detail),
+        rule: None,
+    };
+    RejectionCause::Nobody(violation, unfillable)
 }
 
 /// Checks that a token may propose on a thread as a node.

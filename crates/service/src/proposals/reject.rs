@@ -11,6 +11,7 @@ use countersign_domain::keys::Keys;
 use countersign_domain::log::event::EventType;
 use countersign_domain::policy::{Instruction, OnViolation, RejectCode, Violation};
 use countersign_domain::primitives::id::NodeId;
+use countersign_domain::reviews::StageShortage;
 use countersign_domain::threads::rejected_request::RejectedRequest;
 use countersign_domain::threads::thread::Checkpoint;
 use countersign_domain::threads::transition::{Rejection, rejected_patch_digest};
@@ -51,7 +52,7 @@ pub(crate) enum RejectionCause {
     /// The change has no attempts left on any head.
     EffectOver(Violation),
     /// No reviewer could approve the change. The node is not at fault.
-    Nobody(Violation),
+    Nobody(Violation, Vec<StageShortage>),
 }
 
 impl RejectionCause {
@@ -59,8 +60,16 @@ impl RejectionCause {
     pub(crate) fn of(violations: Vec<Violation>) -> Self {
         match violations.as_slice() {
             // The node did nothing wrong, so the rejection must not use up an attempt.
-            [only] if only.code == RejectCode::NobodyCanApprove => Self::Nobody(only.clone()),
+            [only] if only.code == RejectCode::NobodyCanApprove => Self::Nobody(only.clone(), Vec::new()),
             _ => Self::Violations(violations),
+        }
+    }
+
+    /// Returns the stages that no reviewers could fill.
+    fn unfillable(&self) -> &[StageShortage] {
+        match self {
+            Self::Nobody(_, unfillable) => unfillable,
+            _ => &[],
         }
     }
 
@@ -73,7 +82,7 @@ impl RejectionCause {
             Self::Violations(_) => Some(policy.instruction(before.saturating_add(1))),
             Self::NoTries(_) => Some(Instruction::NoMoreTries),
             Self::StepOver(_) | Self::EffectOver(_) => Some(Instruction::Stop),
-            Self::Nobody(_) => None,
+            Self::Nobody(..) => None,
         }
     }
 
@@ -89,7 +98,7 @@ impl RejectionCause {
             Self::NoTries(violation)
             | Self::StepOver(violation)
             | Self::EffectOver(violation)
-            | Self::Nobody(violation) => vec![violation],
+            | Self::Nobody(violation, _) => vec![violation],
         }
     }
 }
@@ -122,6 +131,7 @@ impl Proposals {
             count(&mut thread.violations, &proposal.node);
         }
         let instruction = because.instruction(asking.policy.on_violation(), before);
+        let unfillable = because.unfillable().to_vec();
         let violations = because.told(instruction);
         let hides = |(index, it): (usize, &Violation)| asking.policy.hides(&it.pointer).then_some(index);
         let content = proposal.ask.content();
@@ -145,6 +155,7 @@ impl Proposals {
             counted,
             instruction,
             request: stored.request,
+            unfillable,
             // Read last: the redaction above takes long, and a decision must not be old at its commit.
             at: self.core.now(),
         };

@@ -183,8 +183,12 @@ impl Reviews {
             return Ok(RejudgedProposal::Nobody);
         }
         let authors = authors_with(&asking.standing.thread.record, asking.by.author(), &asking.proposal.ask);
-        let asked = self.proposals.somebody_can_approve(asking.keys, policy, &authors).await?;
-        Ok(if asked { RejudgedProposal::Hold(effected, reasons, authors) } else { RejudgedProposal::Nobody })
+        let unfillable = self.proposals.unfillable_stages(asking.keys, policy, &authors).await?;
+        Ok(if unfillable.is_empty() {
+            RejudgedProposal::Hold(effected, reasons, authors)
+        } else {
+            RejudgedProposal::Nobody
+        })
     }
 
     /// Returns the same request with the next unused attempt number, because the identity of a proposal is

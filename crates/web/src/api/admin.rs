@@ -7,7 +7,7 @@ use actix_web::http::StatusCode;
 use actix_web::web::Path;
 use countersign_domain::chain::hash::Digest;
 use countersign_domain::operations::halt::Halt;
-use countersign_domain::policy::PolicySource;
+use countersign_domain::policy::{PolicySource, PolicyStage};
 use countersign_domain::primitives::id::{FlowId, Jti};
 use countersign_service::error::Result;
 use countersign_service::identity::actor::Actor;
@@ -57,7 +57,8 @@ pub struct SetHaltRequest {
 /// Activate a policy.
 ///
 /// Returns 200 if the policy is active. Returns 202 with a policy change request if the active policy requires
-/// approval (`[approval.policy]`). Returns 422 `policy_refused` with line and column if it does not compile.
+/// approval (`[approval.policy]`). Returns 422 `policy_refused` with line and column if it does not compile, or if a path or
+/// tool that should restrict something can never match.
 #[utoipa::path(
     post, path = "/v1/flows/{flow}/policies", tag = "policies", request_body = ActivatePolicyRequest,
     params(
@@ -79,7 +80,13 @@ pub async fn activate(
     post.once(work, |core, activation: &ActivationOutcome| {
         Ok(match activation {
             ActivationOutcome::Active(it) => {
-                told(StatusCode::OK, &json!({"flow": it.flow, "policy": it.policy, "accepts": it.accepts}))
+                let stage = |it: &PolicyStage| json!({"groups": it.groups(), "need": it.need()});
+                let stages: Vec<_> = it.stages.iter().map(stage).collect();
+                let body = json!({
+                    "flow": it.flow, "policy": it.policy, "accepts": it.accepts, "nodes": it.nodes, "stages": stages,
+                    "warnings": it.warnings, "findings": it.findings,
+                });
+                told(StatusCode::OK, &body)
             }
             // A policy can require approval of its own changes, so the new one is not active yet.
             ActivationOutcome::Waiting(it) => {

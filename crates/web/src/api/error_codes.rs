@@ -204,7 +204,7 @@ pub const PROBLEM_TEXTS: &[ErrorText] = texts! {
     413 "too_large" Changed: "The body is larger than allowed.", "Shorten the body.";
     421 "misdirected" Changed: "The request did not come through the configured reverse proxy.", "Use the gateway's public URL.";
     422 "rejected" Changed: "The policy rejects the request. `errors` lists every violation.", "Follow `instruction`, and correct what `errors` names.";
-    422 "policy_refused" Changed: "The policy does not compile. `detail` has line and column.", "Correct the policy and run `countersign policy check`.";
+    422 "policy_refused" Changed: "The policy does not compile, or has a path or tool that can never match. `detail` has the code, the line and the column.", "Correct the policy and run `countersign policy check`.";
     422 "webhook_id_reused" Changed: "Another body was posted under this `webhook-id`.", "Give each post its own id.";
     422 "attempts_exhausted" No: "The policy allows no further attempt for this interrupt.", "Stop, and report it to your user.";
     422 "nobody_asked" No: "The policy of the flow has no approval stage, so no reviewer would see the interrupt.", "Add `[[approval.stages]]` to the policy.";

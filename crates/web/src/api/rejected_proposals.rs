@@ -58,9 +58,13 @@ fn told(rejection: &Rejection) -> Value {
     // Values that a proposer sent are returned to that proposer only, so this list leaves them out.
     let Rejection { identity, thread, flow, node, principal, patch, excerpt, at, parent, tool, .. } = rejection;
     let instruction = rejection.instruction.map(Instruction::as_str);
-    json!({
+    let mut told = json!({
         "proposal": identity, "thread": thread, "flow": flow, "node": node, "principal": principal,
         "patch_digest": patch, "excerpt": excerpt, "errors": rejection.errors_shown(), "at": at,
         "parent": parent, "instruction": instruction, "tool": tool,
-    })
+    });
+    if !rejection.unfillable.is_empty() {
+        told["unfillable"] = json!(rejection.unfillable);
+    }
+    told
 }

@@ -16,7 +16,7 @@ use crate::primitives::sanitize;
 use crate::primitives::sanitize::TextSegment;
 use crate::threads::usage::Cost;
 
-pub(super) const TOOLS_KEYS: &[&str] = &["allow", "deny", "hide"];
+pub(in crate::policy) const TOOLS_KEYS: &[&str] = &["allow", "deny", "hide"];
 pub(super) const DESCRIPTION_KEYS: &[&str] = &["title", "description", "risk", "show", "label", "unit"];
 pub(super) const BUDGETS_KEYS: &[&str] = &["call", "node", "thread"];
 pub(super) const BUDGET_KEYS: &[&str] = &["calls", "tokens", "cost", "context_tokens", "then"];

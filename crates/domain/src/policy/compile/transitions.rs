@@ -80,7 +80,7 @@ fn push(
     Ok(())
 }
 
-pub(super) fn read_place(path: &str) -> Result<Pointer, String> {
+pub(in crate::policy) fn read_place(path: &str) -> Result<Pointer, String> {
     if path.chars().any(char::is_control) {
         return Err("a path must not contain control characters".to_owned());
     }

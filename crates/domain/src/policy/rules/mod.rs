@@ -117,6 +117,14 @@ impl PolicyRule {
         self.tools.as_ref().is_none_or(|globs| tool.is_some_and(|it| globs.covers(&it.name)))
     }
 
+    /// Returns the only path that a rule is about, if it holds or denies. The rule is false for every other change.
+    pub(super) fn only_path(&self) -> Option<Pointer> {
+        match &self.asked {
+            EvaluationScope::ChangeAt(path) if self.then != RuleAction::Warn => Pointer::try_from(path.as_str()).ok(),
+            _ => None,
+        }
+    }
+
     /// Returns the path whose change requires approval, if the rule is about only this path and about no tool.
     pub(super) fn held_path(&self) -> Option<&str> {
         match &self.asked {

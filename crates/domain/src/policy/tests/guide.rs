@@ -37,7 +37,7 @@ fn policies(text: &str) -> Vec<Policy> {
         .into_iter()
         .map(|text| {
             let source = PolicySource { text: text.to_owned(), ..source.clone() };
-            Policy::compile(&source).unwrap_or_else(|error| panic!("{error}\n{text}"))
+            Policy::compile_submitted(&source).unwrap_or_else(|error| panic!("{error}\n{text}")).policy
         })
         .collect()
 }

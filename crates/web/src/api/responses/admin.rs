@@ -1,14 +1,18 @@
 //! Response schemas of administration, audit and open calls.
 
 use countersign_domain::chain::hash::Digest;
+use countersign_domain::operations::finding::SetupFinding;
 use countersign_domain::operations::halt::LiftRequest;
-use countersign_domain::primitives::id::{EventId, FlowId, Jti, NodeId, PrincipalId, ThreadId, WriteId};
+use countersign_domain::policy::PolicyWarning;
+use countersign_domain::primitives::id::{EventId, FlowId, GroupName, Jti, NodeId, PrincipalId, ThreadId, WriteId};
 use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::writes::write::ResultError;
 use countersign_domain::writes::write::WriteResolution;
 use countersign_service::policy_changes::replay::ReplayedProposal;
 use serde_json::Value;
 use utoipa::ToSchema;
+
+use super::reviews::StageResponse;
 
 /// The recorded outcome of a write whose lease expired.
 #[derive(Debug, ToSchema)]
@@ -28,6 +32,14 @@ pub struct PolicyActivatedResponse {
     pub policy: Digest,
     /// The digests of older policies whose heads may still be written.
     pub accepts: Vec<Digest>,
+    /// The nodes of the policy.
+    pub nodes: Vec<NodeId>,
+    /// The approval stages with their groups.
+    pub stages: Vec<StageResponse>,
+    /// Probable mistakes in the policy, such as a misspelled path.
+    pub warnings: Vec<PolicyWarning>,
+    /// Missing reviewers and tokens, the worst first.
+    pub findings: Vec<SetupFinding>,
 }
 
 /// The halts of a flow, or of all flows.
@@ -75,6 +87,31 @@ pub struct RejectionListResponse {
     pub next_page_token: Option<String>,
 }
 
+/// A stage that no reviewers could fill.
+#[derive(Debug, ToSchema)]
+pub struct UnfillableStageResponse {
+    /// The stage, from 0.
+    pub stage: u32,
+    /// The groups whose members may vote.
+    pub groups: Vec<GroupName>,
+    /// The number of distinct people who must approve.
+    pub need: u32,
+    /// The number of members who could vote.
+    pub eligible: u32,
+    /// The members of the groups, the first 50 by name.
+    pub members: Vec<StageMemberResponse>,
+}
+
+/// A member of a stage's groups.
+#[derive(Debug, ToSchema)]
+pub struct StageMemberResponse {
+    /// The name of the account.
+    pub name: String,
+    /// The reason why the member cannot vote: `disabled`, `role` or `author`.
+    #[schema(nullable = false)]
+    pub why_not: Option<String>,
+}
+
 /// A rejected request, without redacted values.
 #[derive(Debug, ToSchema)]
 pub struct RejectionResponse {
@@ -103,6 +140,9 @@ pub struct RejectionResponse {
     /// The instruction that the agent got.
     #[schema(required)]
     pub instruction: Option<String>,
+    /// The stages that no reviewers could fill, if the code is `nobody_can_approve`.
+    #[schema(nullable = false)]
+    pub unfillable: Option<Vec<UnfillableStageResponse>>,
     /// The tool of the request.
     #[schema(required)]
     pub tool: Option<Value>,

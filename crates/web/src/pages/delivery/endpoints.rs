@@ -205,6 +205,7 @@ pub(in crate::pages) async fn secret_page(
         secret: secret.expose().clone(),
         until: before_until.map(|it| moment(it, now)),
         note: None,
+        findings: Vec::new(),
         back: "/endpoints",
         back_words: "Back to Webhooks",
     })

@@ -79,6 +79,7 @@ async fn invited(identity: &Identity, visitor: &Visitor, form: &InvitationFields
         secret: format!("{}/password/{secret}", visitor.public_url()),
         until: Some(moment(now.plus(INVITATION_TTL), now)),
         note: None,
+        findings: Vec::new(),
         back: ADDRESS,
         back_words: "Back to People",
     })

@@ -2,6 +2,7 @@
 
 use askama::Template;
 
+use crate::pages::shared::findings::FindingRow;
 use crate::pages::shared::layout::{PageLayout, TimestampView};
 use crate::pages::shared::safe_text::SafeLine;
 
@@ -97,6 +98,8 @@ pub struct SecretPage {
     pub secret: String,
     pub until: Option<TimestampView>,
     pub note: Option<String>,
+    /// Missing reviewers and tokens of the flow of a new token.
+    pub findings: Vec<FindingRow>,
     pub back: &'static str,
     pub back_words: &'static str,
 }

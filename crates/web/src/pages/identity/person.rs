@@ -118,6 +118,7 @@ pub async fn reset(app: AccountCapabilities, sent: EmptyForm, account: web::Path
             secret: format!("{}/password/{secret}", visitor.public_url()),
             until: Some(moment(now.plus(RESET_TTL), now)),
             note: None,
+            findings: Vec::new(),
             back: "/people",
             back_words: "Back to People",
         };

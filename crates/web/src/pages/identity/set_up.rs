@@ -10,6 +10,7 @@ use countersign_domain::primitives::id::GroupName;
 use countersign_service::error::{Error, Result};
 use countersign_service::identity::accounts::NewAccount;
 use countersign_service::identity::password_hash::PASSWORD_CHARS_MIN;
+use countersign_service::policies::Policies;
 use serde::Deserialize;
 
 use super::sign_in_view::{RoleChoice, SetUpPage};
@@ -20,9 +21,6 @@ use crate::pages::shared::layout::PageLayout;
 use crate::pages::shared::return_path::LocalPath;
 use crate::pages::shared::safe_text::SafeLine;
 use crate::state::EdgeConfig;
-
-/// The group that the form proposes for the first reviewer.
-const GROUPS_DEFAULT: &str = "reviewers";
 
 /// Maximum number of groups in one form.
 const GROUPS_MAX: usize = 32;
@@ -43,8 +41,20 @@ pub async fn show(app: SignInCapabilities, request: HttpRequest, secret: web::Pa
     if !matches!(link.record.purpose, LinkPurpose::SetUp {}) {
         return Err(Error::NotFound("link"));
     }
-    let typed = SetUpForm { groups: GROUPS_DEFAULT.to_owned(), role: "reviewer".to_owned(), ..SetUpForm::default() };
+    let groups = only_group(&app.policies).await?.map(|it| it.to_string()).unwrap_or_default();
+    let typed = SetUpForm { groups, role: "reviewer".to_owned(), ..SetUpForm::default() };
     Ok(page(&app.edge, &request, StatusCode::OK, &typed, None))
+}
+
+/// Returns the group of the stages of all active policies, if there is exactly one. The form proposes no other group,
+/// because a reviewer in a group that no policy asks could approve nothing.
+async fn only_group(policies: &Policies) -> Result<Option<GroupName>> {
+    let mut asked = BTreeSet::new();
+    for flow in policies.flows().await? {
+        let policy = policies.active_policy(&flow).await?;
+        asked.extend(policy.approval().stages().iter().flat_map(|it| it.groups().clone()));
+    }
+    Ok(if asked.len() == 1 { asked.pop_first() } else { None })
 }
 
 /// `POST /set-up/{secret}`.

@@ -13,9 +13,11 @@ use countersign_service::identity::Identity;
 use countersign_service::identity::accounts::NewToken;
 use countersign_service::identity::owner_names::{NewOwner, excluded_by};
 use countersign_service::policies::Policies;
+use countersign_service::policy_changes::PolicyChanges;
 use serde::Deserialize;
 
 use super::people_view::{SecretPage, TokenFormInput, TokenRow, TokensPage};
+use crate::pages::shared::findings::FindingRow;
 use crate::pages::shared::flash::FlashQuery;
 use crate::pages::shared::form::{EmptyForm, SignedInForm};
 use crate::pages::shared::format::{html, lines, moment, see_other};
@@ -57,11 +59,12 @@ pub async fn show(
 /// `POST /tokens`: creates a token and shows it once.
 pub async fn add(
     policies: Capability<Policies>,
+    policy_changes: Capability<PolicyChanges>,
     identity: Capability<Identity>,
     sent: SignedInForm<TokenFields>,
 ) -> Result<HttpResponse> {
     let (visitor, form) = sent.parts();
-    let added = added(&identity, &visitor, &form).await;
+    let added = added(&policy_changes, &identity, &visitor, &form).await;
     let page = async |notice| {
         let TokenFields { name, role, owner, new_group, flow, nodes } = form;
         let typed = TokenFormInput { name, role, owner, new_group: !new_group.is_empty(), flow, nodes };
@@ -71,7 +74,12 @@ pub async fn add(
     or_page_again(added.map(|it| html(StatusCode::OK, it.render())), page).await
 }
 
-async fn added(identity: &Identity, visitor: &Visitor, form: &TokenFields) -> Result<SecretPage> {
+async fn added(
+    policy_changes: &PolicyChanges,
+    identity: &Identity,
+    visitor: &Visitor,
+    form: &TokenFields,
+) -> Result<SecretPage> {
     use countersign_domain::identity::account::MachineRole::{Admin, Agent, Auditor, Host, Instance, Monitor, Writer};
     let all = [Host, Agent, Instance, Writer, Auditor, Admin, Monitor];
     let role = all.into_iter().find(|it| it.as_str() == form.role);
@@ -91,6 +99,10 @@ async fn added(identity: &Identity, visitor: &Visitor, form: &TokenFields) -> Re
     let (token, text) = identity.add_token_by(&visitor.0.signed_in.account, &new).await?;
     // The page names the excluded reviewers at once, because a wrong owner weakens separation of duties.
     let excluded = identity.excluded_by(&token.owner).await?;
+    let findings = match &token.flow {
+        Some(flow) => policy_changes.findings_of(flow).await?,
+        None => Vec::new(),
+    };
     Ok(SecretPage {
         shell: visitor.shell(None).await?,
         title: format!("Token {}", token.name),
@@ -100,6 +112,7 @@ async fn added(identity: &Identity, visitor: &Visitor, form: &TokenFields) -> Re
         secret: text,
         until: None,
         note: Some(exclusion(&excluded)),
+        findings: findings.iter().map(FindingRow::from).collect(),
         back: "/tokens",
         back_words: "Back to Tokens",
     })

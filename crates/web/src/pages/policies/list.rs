@@ -1,5 +1,6 @@
 //! `GET /policies`: the active policy and the latest policy change requests of each flow.
 
+use countersign_domain::operations::flow_findings::flow_findings;
 use countersign_domain::policy_changes::change_request::{PolicyChangeRequest, PolicyChangeState};
 use countersign_domain::primitives::id::FlowId;
 use countersign_domain::primitives::time::Timestamp;
@@ -9,6 +10,7 @@ use countersign_service::policies::Policies;
 use countersign_service::policy_changes::PolicyChanges;
 
 use super::list_view::{FlowCard, PoliciesPage, PolicyChangeRow};
+use crate::pages::shared::findings::FindingRow;
 use crate::pages::shared::format::moment;
 use crate::pages::shared::layout::{DigestText, Tone};
 use crate::pages::shared::safe_text::SafeLine;
@@ -24,9 +26,12 @@ pub async fn show(
     policy_changes: Capability<PolicyChanges>,
     visitor: Visitor,
 ) -> Result<PoliciesPage> {
-    let mut flows = Vec::new();
+    let (mut flows, facts) = (Vec::new(), policy_changes.access_facts().await?);
     for flow in policies.flows().await? {
-        flows.push(card(&policies, &policy_changes, &visitor, &flow).await?);
+        let policy = policies.active_policy(&flow).await?;
+        let findings = flow_findings(&policy, &facts);
+        let findings = findings.iter().map(FindingRow::from).collect();
+        flows.push(FlowCard { findings, ..card(&policies, &policy_changes, &visitor, &flow).await? });
     }
     Ok(PoliciesPage { shell: visitor.shell(None).await?, flows })
 }
@@ -46,6 +51,7 @@ async fn card(policies: &Policies, policy_changes: &PolicyChanges, visitor: &Vis
         since: moment(flow.activated_at, now),
         by: SafeLine::new(flow.activated_by.as_str()),
         accepts: flow.accepts.iter().map(|it| DigestText::new(it.to_string())).collect(),
+        findings: Vec::new(),
         text: policy.source().text.lines().map(SafeLine::new).collect(),
         amendments: amendments.iter().take(AMENDMENTS_SHOWN).map(|it| row(it, now)).collect(),
     })

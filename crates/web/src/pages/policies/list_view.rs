@@ -2,6 +2,7 @@
 
 use askama::Template;
 
+use crate::pages::shared::findings::FindingRow;
 use crate::pages::shared::layout::{DigestText, PageLayout, TimestampView, Tone};
 use crate::pages::shared::safe_text::SafeLine;
 
@@ -25,6 +26,8 @@ pub struct FlowCard {
     /// Older policies under which a head may still be written.
     pub accepts: Vec<DigestText>,
     pub text: Vec<SafeLine>,
+    /// Missing reviewers and tokens, the worst first.
+    pub findings: Vec<FindingRow>,
     /// Latest policy change requests, newest first.
     pub amendments: Vec<PolicyChangeRow>,
 }

@@ -54,9 +54,17 @@ fn row(rejection: &Rejection, now: Timestamp) -> RejectedRow {
         thread_url: format!("/threads/{}", rejection.thread),
         principal: SafeLine::new(rejection.principal.as_str()),
         errors: errors.iter().take(ERRORS_SHOWN).map(error).collect(),
+        unfillable: rejection.unfillable.iter().map(|it| SafeLine::new(sentence(&it.to_string()))).collect(),
         more_errors: errors.len().saturating_sub(ERRORS_SHOWN),
         patch: DigestText::new(rejection.patch.to_string()),
         excerpt: SafeJson::new(rejection.excerpt.as_str()),
         at: moment(rejection.at, now),
     }
+}
+
+/// Returns a text that begins with a capital letter and ends with a full stop.
+fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().map(|it| it.to_uppercase().to_string()).unwrap_or_default();
+    format!("{first}{}.", letters.as_str())
 }

@@ -22,6 +22,8 @@ pub struct RejectedRow {
     pub thread_url: String,
     pub principal: SafeLine,
     pub errors: Vec<ErrorRow>,
+    /// Stages that no reviewers could fill, with their members.
+    pub unfillable: Vec<SafeLine>,
     /// Number of violations that the row leaves out.
     pub more_errors: usize,
     pub patch: DigestText,

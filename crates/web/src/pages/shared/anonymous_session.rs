@@ -10,6 +10,7 @@ use countersign_domain::identity::account::SessionOrigin;
 use countersign_service::identity::Identity;
 use countersign_service::identity::password_sign_in::{DEVICE_TTL, SignInOrigin};
 use countersign_service::identity::session::SignedIn;
+use countersign_service::policies::Policies;
 
 use super::format::see_other;
 use super::return_path::LocalPath;
@@ -22,6 +23,7 @@ capabilities! {
     pub struct SignInCapabilities {
         edge: Capability<EdgeConfig>,
         identity: Capability<Identity>,
+        policies: Capability<Policies>,
     }
 }
 

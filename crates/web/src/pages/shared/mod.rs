@@ -8,6 +8,7 @@ pub mod decision_form;
 pub mod diff_rows;
 pub mod error_page;
 pub mod error_view;
+pub mod findings;
 pub mod flash;
 pub mod form;
 pub mod form_nonce;

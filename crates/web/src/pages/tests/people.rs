@@ -9,8 +9,9 @@ use crate::pages::identity::people_view::{
 use crate::pages::operations::halt_view::{
     ActiveHaltRow, HaltConfirmPage, HaltPage, LiftOption, LiftRequestRow, ScopeCard,
 };
-use crate::pages::shared::layout::{PageLayout, TimestampView};
-use crate::pages::shared::safe_text::SafeText;
+use crate::pages::shared::findings::FindingRow;
+use crate::pages::shared::layout::{PageLayout, TimestampView, Tone};
+use crate::pages::shared::safe_text::{SafeLine, SafeText};
 
 fn ago(words: &str) -> TimestampView {
     moment("2026-11-03T12:00:00.000Z", "3 Nov 2026, 12:00 UTC", words)
@@ -116,6 +117,16 @@ pub fn person_page() -> PersonPage {
     }
 }
 
+/// A finding with markup, which every page shows as text.
+pub fn finding() -> FindingRow {
+    FindingRow {
+        word: "Problem",
+        tone: Tone::Bad,
+        detail: SafeLine::new("In the flow <payments>, stage 1 needs 1 reviewer of finance, and 0 can vote."),
+        remedy: SafeLine::new("Add a reviewer."),
+    }
+}
+
 pub fn secret() -> SecretPage {
     SecretPage {
         shell: shell(2),
@@ -125,6 +136,7 @@ pub fn secret() -> SecretPage {
         secret: "https://gate.example/password/one-time".to_owned(),
         until: Some(ago("in 3 days")),
         note: None,
+        findings: vec![finding()],
         back: "/people",
         back_words: "Back to People",
     }

@@ -6,7 +6,9 @@ mod envelope;
 mod episode;
 mod global;
 mod guard;
+mod init;
 mod mcp;
+mod policy;
 mod serve;
 #[cfg(test)]
 mod tests;
@@ -17,23 +19,24 @@ use std::path::PathBuf;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory as _, Parser, Subcommand};
-use countersign_domain::json::patch::PatchFormat;
 use countersign_domain::keys::KeyUse;
-use countersign_domain::primitives::id::{FlowId, Jti, NodeId, ThreadId};
+use countersign_domain::primitives::id::{Jti, ThreadId};
 use countersign_domain::primitives::time::Timestamp;
 
 use crate::config::Flags;
-pub use access::{TokenAdd, TokenCommand, TokenRevoke, UserAdd, UserCommand, UserName};
+pub use access::{TokenAdd, TokenCommand, TokenRevoke, UserAdd, UserCommand, UserName, UserSetGroups, UserSetRole};
 pub use archive::{ArchiveCommand, ArchiveList, ArchiveRestore, ArchiveVerify};
 pub use envelope::{EnvelopeCommand, EnvelopeVerify};
 pub use episode::{EpisodeCommand, EpisodeExport, EpisodeImport, EpisodeShow, EpisodeVerify};
 use global::DEMO_IS_ITS_OWN;
 pub use global::GlobalArgs;
 pub use guard::{GuardCommand, GuardCommit, GuardCreate, GuardPayload, GuardTransition};
+pub use init::InitArgs;
 pub use mcp::{McpArgs, McpCommand, McpGuardArgs};
+pub use policy::{PolicyActivate, PolicyCommand, PolicyFile, PolicyReplay, PolicyShow, PolicyTest, PolicyWhatIf};
 pub use serve::{ListenArgs, ServeArgs};
 pub use values::{HaltAspectArg, HaltScopeArg, InputSource, NodeList};
-use values::{digest, format, input, key_use, label, moment, nodes, scope};
+use values::{input, key_use, label, moment, scope};
 
 /// Self-hosted approval gateway for the state changes of AI agents.
 ///
@@ -60,6 +63,16 @@ pub enum Command {
     Serve(ServeArgs),
     /// Run a demo gateway with sample flows, agents and writers, in a temporary directory.
     Demo(ListenArgs),
+    /// Set up a flow: its policy, its first reviewer and the tokens of its agent.
+    ///
+    /// Asks for everything that no flag names. Writes a commented policy and a `.env` file that only you can read, and
+    /// overwrites nothing. Prints the lines to paste for curl, Python and MCP clients. Run it before or beside `serve`.
+    Init(InitArgs),
+    /// Check a gateway's set-up, and print each problem with its remedy.
+    ///
+    /// Checks the clock, the disk, the active policies, the reviewers that their stages need, and the tokens of their
+    /// nodes. Changes nothing and can run beside a running gateway.
+    Doctor,
     /// Check that the configured gateway is alive, by requesting `/livez`.
     Health,
     /// Manage accounts.
@@ -105,109 +118,6 @@ pub enum Command {
     Episode(EpisodeCommand),
     /// Serve an agent's tools over the Model Context Protocol (MCP), on standard input and output.
     Mcp(McpArgs),
-}
-
-/// `policy …`
-#[derive(Subcommand, Debug)]
-pub enum PolicyCommand {
-    /// Check a policy file and its schemas. Needs no gateway.
-    ///
-    /// Refuses a path or tool that should restrict something and can never match. Standard error has the warnings.
-    Check(PolicyFile),
-    /// Activate a policy for its flow.
-    ///
-    /// If the active policy requires approval for policy changes, the command opens a policy change request, prints its
-    /// page and exits with 1. Standard error has the warnings of `policy check`, and what the flow still lacks: reviewers
-    /// in the groups of a stage, or tokens for nodes.
-    Activate(PolicyActivate),
-    /// Evaluate a policy on one patch, as a dry run. Needs no gateway.
-    #[command(name = "what-if")]
-    WhatIf(PolicyWhatIf),
-    /// Run a file of test cases against a policy. Needs no gateway.
-    Test(PolicyTest),
-    /// Replay recorded proposals against a policy, as a backtest.
-    ///
-    /// Lists the proposals that would have another outcome. Changes nothing and can run beside a running gateway.
-    Replay(PolicyReplay),
-}
-
-/// `policy check …`
-#[derive(clap::Args, Debug)]
-pub struct PolicyFile {
-    /// The policy file, in TOML. Its schemas are in the same directory.
-    pub file: PathBuf,
-}
-
-/// `policy activate …`
-#[derive(clap::Args, Debug)]
-pub struct PolicyActivate {
-    /// The policy file, in TOML. Its schemas are in the same directory.
-    pub file: PathBuf,
-    /// The digest of an earlier policy whose heads may still be written. Repeatable.
-    #[arg(long = "accept", value_name = "DIGEST", value_delimiter = ',', value_parser = digest)]
-    pub accepts: Vec<String>,
-}
-
-/// `policy test …`
-#[derive(clap::Args, Debug)]
-pub struct PolicyTest {
-    /// The policy file, in TOML. Its schemas are in the same directory.
-    pub file: PathBuf,
-    /// The test cases: one JSON object per line.
-    pub cases: PathBuf,
-}
-
-/// `policy replay …`
-#[derive(clap::Args, Debug)]
-pub struct PolicyReplay {
-    /// The policy file, in TOML. Its schemas are in the same directory.
-    pub file: PathBuf,
-    /// The flow whose proposals are replayed. Default: the flow that the policy names.
-    #[arg(long, value_name = "FLOW")]
-    pub flow: Option<FlowId>,
-    /// The largest number of proposals to replay.
-    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    pub limit: u32,
-    /// The position to continue from: the last line of an earlier replay prints it.
-    #[arg(long, value_name = "WHERE")]
-    pub after: Option<String>,
-}
-
-/// `policy what-if …`
-#[derive(clap::Args, Debug)]
-pub struct PolicyWhatIf {
-    /// The policy file, in TOML. Its schemas are in the same directory.
-    pub file: PathBuf,
-    /// The current state, in JSON.
-    #[arg(long, value_name = "FILE")]
-    pub state: PathBuf,
-    /// The patch, in JSON.
-    #[arg(long, value_name = "FILE")]
-    pub patch: PathBuf,
-    /// The node that proposes the patch.
-    #[arg(long, value_name = "NODE")]
-    pub node: NodeId,
-    /// The format of the patch: merge, merge-patch or json-patch.
-    #[arg(long, value_name = "FORM", value_parser = format, default_value = "merge")]
-    pub format: PatchFormat,
-    /// The tool call of the proposal, in JSON: name and arguments.
-    #[arg(long, value_name = "FILE")]
-    pub tool: Option<PathBuf>,
-    /// The usage of the proposal, in JSON: tokens and cost.
-    #[arg(long, value_name = "FILE")]
-    pub usage: Option<PathBuf>,
-    /// The id of the token that would propose the patch.
-    #[arg(long, value_name = "ID", requires = "owner")]
-    pub principal: Option<String>,
-    /// The owner of that token.
-    #[arg(long, value_name = "NAME", requires = "principal")]
-    pub owner: Option<String>,
-    /// The nodes that have committed in the thread, separated by commas. '' means none.
-    #[arg(long, value_name = "NODES", value_parser = nodes)]
-    pub committed_nodes: Option<NodeList>,
-    /// The earlier usage of each node in the thread, in JSON: calls, tokens and cost.
-    #[arg(long, value_name = "FILE")]
-    pub totals: Option<PathBuf>,
 }
 
 /// `verify …`

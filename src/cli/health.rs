@@ -18,16 +18,19 @@ const ANSWER_BYTES_MAX: usize = 12;
 
 /// Exits with 0 if `/livez` returns 200, and with 1 otherwise. A gateway that does not respond is not alive.
 pub fn run(config: &Config, out: &mut CommandOutput<'_>) -> Result<CommandExit, CliError> {
-    let address = reachable(config.listen);
-    let alive = ask(address);
-    let problem = match &alive {
-        Ok(status) if status == "HTTP/1.1 200" => None,
-        Ok(status) => Some(format!("it returned {status}")),
-        Err(refused) => Some(refused.to_string()),
-    };
+    let (address, problem) = (reachable(config.listen), problem(config));
     let text = problem.as_ref().map_or_else(|| "alive".to_owned(), |it| format!("not alive at {address}: {it}"));
     out.answer(text, || json!({"alive": problem.is_none(), "address": address, "problem": problem}))?;
     Ok(if problem.is_none() { CommandExit::Yes } else { CommandExit::No })
+}
+
+/// Returns the reason why the configured gateway is not alive.
+pub(super) fn problem(config: &Config) -> Option<String> {
+    match ask(reachable(config.listen)) {
+        Ok(status) if status == "HTTP/1.1 200" => None,
+        Ok(status) => Some(format!("it returned {status}")),
+        Err(refused) => Some(refused.to_string()),
+    }
 }
 
 /// Returns an address to connect to. The unspecified address becomes localhost.

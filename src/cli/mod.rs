@@ -4,6 +4,7 @@ pub mod archive;
 pub mod args;
 pub mod audit;
 pub mod demo;
+mod doctor;
 pub mod envelope;
 pub mod episode;
 pub mod error;
@@ -11,6 +12,7 @@ mod findings;
 pub mod guard;
 pub mod halt;
 pub mod health;
+mod init;
 pub mod keys;
 pub mod logging;
 pub mod mcp;
@@ -84,6 +86,8 @@ fn dispatch(args: &Args, out: &mut CommandOutput<'_>) -> Result<CommandExit, Cli
     match &args.command {
         Command::Serve(args) => serve::run(&config()?, args.clock_back(), out),
         Command::Keys(command) => keys::run(command, &config()?, &SystemClock, out),
+        Command::Init(args) => init::run(args, &config()?, &mut io::stdin().lock(), out),
+        Command::Doctor => doctor::run(&config()?, out),
         Command::Health => health::run(&config()?, out),
         Command::User(command) => user::run(command, &config()?, &mut io::stdin().lock(), out),
         Command::Token(command) => token::run(command, &config()?, out),

@@ -27,7 +27,9 @@ pub(super) fn with_service<T, F: Future<Output = Result<T>>>(
     block_on(async {
         // A command has no listener of its own, so the configured address is used for links.
         let url = config.public_url(config.listen).as_str().to_owned();
-        let service = wiring::open(config, url, SqliteOpenMode::Beside).await?;
+        // Only `init` reaches this without a database, and creates it.
+        let mode = if has_database(config) { SqliteOpenMode::Beside } else { SqliteOpenMode::Serving };
+        let service = wiring::open(config, url, mode).await?;
         Ok(run(service).await?)
     })
 }

@@ -1,4 +1,4 @@
-//! `policy check|activate|what-if|test|replay`: works on a policy file and the schemas in its folder.
+//! `policy check|activate|list|show|what-if|test|replay`: works on a policy file and the schemas in its folder.
 
 mod cases;
 mod replay;
@@ -16,6 +16,7 @@ use countersign_domain::policy::{
     PolicySource, PolicyStage, PolicyWarning, RedactedChange, StateLimits, SubmittedPolicy, what_if,
 };
 use countersign_domain::primitives::id::{GroupName, NodeId};
+use countersign_domain::threads::flow::Flow;
 use countersign_domain::threads::tool_call::Tool;
 use countersign_domain::threads::usage::{InvalidUsage, Totals, Usage};
 use countersign_service::error::Error;
@@ -40,6 +41,8 @@ pub fn run(
     match command {
         args::PolicyCommand::Check(check) => report_policy_check(&check.file, out),
         args::PolicyCommand::Activate(activate) => put_in_force(activate, &config()?, out),
+        args::PolicyCommand::List => list(&config()?, out),
+        args::PolicyCommand::Show(which) => show(which, &config()?, out),
         args::PolicyCommand::WhatIf(ask) => suppose(ask, out),
         args::PolicyCommand::Test(test) => cases::run(test, out),
         args::PolicyCommand::Replay(ask) => replay::run(ask, &config()?, out),
@@ -145,6 +148,44 @@ fn put_in_force(
             Ok(CommandExit::No)
         }
     }
+}
+
+/// Lists the flows with their active policies.
+fn list(config: &Config, out: &mut CommandOutput<'_>) -> Result<CommandExit, CliError> {
+    open_service::need_database(config)?;
+    let flows = open_service::with_service(config, |service| async move {
+        let mut flows = Vec::new();
+        for id in service.policies.flows().await? {
+            flows.push(service.policies.flow_with_policy(&id).await?);
+        }
+        Ok(flows)
+    })?;
+    let text: Vec<String> = flows.iter().map(|it| format!("{} {}", it.id, it.policy)).collect();
+    let facts = |it: &Flow| {
+        json!({
+            "flow": it.id, "policy": it.policy, "accepts": it.accepts, "activated_at": it.activated_at,
+            "activated_by": it.activated_by,
+        })
+    };
+    out.answer(text.join("\n"), || json!({"flows": flows.iter().map(facts).collect::<Vec<_>>()}))?;
+    Ok(CommandExit::Yes)
+}
+
+/// Prints the text of a policy, as it was submitted.
+fn show(which: &args::PolicyShow, config: &Config, out: &mut CommandOutput<'_>) -> Result<CommandExit, CliError> {
+    open_service::need_database(config)?;
+    let named = which.policy.as_deref().map(Digest::try_from).transpose();
+    let named = named.map_err(|error| CliError::Given(error.to_string()))?;
+    let flow = &which.flow;
+    let (digest, source) = open_service::with_service(config, |service| async move {
+        let digest = match named {
+            Some(digest) => digest,
+            None => service.policies.flow_with_policy(flow).await?.policy,
+        };
+        Ok((digest, service.policies.policy_source(digest).await?))
+    })?;
+    out.answer(source.text.trim_end(), || json!({"flow": flow, "policy": digest, "source": source}))?;
+    Ok(CommandExit::Yes)
 }
 
 /// Exits with 0 if the policy would commit the patch, and with 1 if it would hold or reject it.

@@ -348,3 +348,101 @@ fn activation_and_new_token_report_what_the_flow_lacks() {
         line(data.path(), "token add bot --role agent --owner platform --new-group --flow other --node n");
     assert!(err.contains("[flow_without_policy]"), "{err}");
 }
+
+fn initialized(data: &Path, rest: &str) -> (CommandExit, String, String) {
+    let words = format!("init {rest} --folder {}", data.display());
+    let line = [OsString::from("countersign"), "--data".into(), data.join("data").into()]
+        .into_iter()
+        .chain(words.split_whitespace().map(OsString::from));
+    let args = Args::read(line).unwrap();
+    let Command::Init(init) = &args.command else { panic!() };
+    let config = Config::load(&args.flags(), Vec::new()).unwrap();
+    let (mut out, mut stdin) = (Vec::new(), "correct horse battery staple\n".as_bytes());
+    let form = if args.global.json { OutputFormat::Json } else { OutputFormat::Text };
+    let mut output = CommandOutput::new(form, &mut out);
+    let done = init::run(init, &config, &mut stdin, &mut output);
+    let mut said = output.warnings().join("\n");
+    let exit = done.unwrap_or_else(|error| {
+        said.push_str(&causes(&error));
+        error.exit()
+    });
+    (exit, String::from_utf8(out).unwrap(), said)
+}
+
+const FILES: &str = "files --server files --ask write_file,edit_file --approver ada --password-stdin";
+
+#[test]
+fn init_sets_up_a_flow_that_lacks_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let (exit, out, err) = initialized(folder.path(), &format!("{FILES} --json"));
+    assert_eq!((exit, err.as_str()), (CommandExit::Yes, ""));
+    let told: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((&told["findings"], &told["account_created"]), (&serde_json::json!([]), &true.into()));
+    let mcp: Value = serde_json::from_str(told["paste"]["mcp"].as_str().unwrap()).unwrap();
+    let args = mcp["mcpServers"]["files"]["args"].as_array().unwrap();
+    assert!(args[1].as_str().unwrap().contains("countersign mcp guard") && args[4] == "files", "{mcp}");
+    assert!(!out.contains("cs_"), "a token is only in `.env`");
+    let policy = std::fs::read_to_string(folder.path().join("files.toml")).unwrap();
+    assert!(policy.contains("allow = [\"files:*\"]") && policy.contains("\"files:edit_file\""), "{policy}");
+    let (exit, out, err) =
+        line(&folder.path().join("data"), &format!("policy check {}/files.toml", folder.path().display()));
+    assert_eq!((exit, err.as_str()), (CommandExit::Yes, ""), "{out}");
+    let env = folder.path().join(".env");
+    assert!(std::fs::read_to_string(&env).unwrap().contains("\nINSTANCE=cs_"));
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        assert_eq!(std::fs::metadata(&env).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+}
+
+#[test]
+fn init_overwrites_nothing_and_leaves_nothing_after_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let env = folder.path().join(".env");
+    std::fs::write(&env, "SECRET=1\n").unwrap();
+    let (exit, _, err) = initialized(folder.path(), FILES);
+    assert_eq!(exit, CommandExit::CouldNotTell);
+    assert!(err.contains(".env exists already"), "{err}");
+    assert_eq!(std::fs::read_to_string(&env).unwrap(), "SECRET=1\n");
+    assert!(!folder.path().join("files.toml").exists() && !folder.path().join("data").exists());
+    std::fs::remove_file(&env).unwrap();
+    let (exit, _, err) = initialized(folder.path(), "files --ask x --approver ada");
+    assert!(exit == CommandExit::No && err.contains("--password-stdin"), "{err}");
+    assert!(!env.exists() && !folder.path().join("files.toml").exists());
+}
+
+#[test]
+fn init_protects_the_keys_of_a_state() {
+    let folder = tempfile::tempdir().unwrap();
+    let (exit, _, err) =
+        initialized(folder.path(), "refunds --keys refund,payment.amount --approver ada --password-stdin");
+    assert_eq!((exit, err.as_str()), (CommandExit::Yes, ""));
+    let env = std::fs::read_to_string(folder.path().join(".env")).unwrap();
+    assert!(env.contains("\nHOST=cs_") && env.contains("\nAGENT=cs_"));
+    let (_, out, _) = line(&folder.path().join("data"), "policy show refunds");
+    assert!(out.contains("protected = [\"refund\", \"payment.amount\"]"), "{out}");
+}
+
+#[test]
+fn accounts_are_listed_and_their_access_is_set() {
+    let folder = tempfile::tempdir().unwrap();
+    assert_eq!(initialized(folder.path(), FILES).0, CommandExit::Yes);
+    let data = folder.path().join("data");
+    assert_eq!(line(&data, "user list").1, "ada enabled reviewer approvers\n");
+    let (exit, out, _) = line(&data, "user set-groups ada finance,security");
+    assert_eq!((exit, out.as_str()), (CommandExit::Yes, "ada is reviewer in finance,security\n"));
+    let (exit, out, err) = line(&data, "doctor");
+    assert_eq!(exit, CommandExit::No, "{err}");
+    assert!(out.starts_with("problem: In the flow files, stage 1 needs 1 reviewer of approvers"), "{out}");
+    assert_eq!(line(&data, "user set-groups ada approvers").0, CommandExit::Yes);
+    let (exit, out, _) = line(&data, "doctor --json");
+    let told: Value = serde_json::from_str(&out).unwrap();
+    let codes: Vec<_> = told["findings"].as_array().unwrap().iter().map(|it| it["code"].as_str().unwrap()).collect();
+    assert!(exit == CommandExit::Yes && codes.iter().all(|it| *it == "not_serving"), "{codes:?}");
+    assert_eq!(line(&data, "user set-role ada auditor").1, "ada is auditor in approvers\n");
+    assert_eq!(line(&data, "user set-role nobody auditor").0, CommandExit::No);
+    let (_, out, _) = line(&data, "policy list");
+    assert!(out.starts_with("files sha256:"), "{out}");
+    assert_eq!(line(&data, "policy show other").0, CommandExit::No);
+}

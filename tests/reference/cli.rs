@@ -18,8 +18,7 @@ This page lists every command of `countersign` with its arguments. `countersign 
 - `--json` prints the result as JSON.
 - The [configuration](configuration.md) applies to every command that opens the database or the keyring.
 
-The command line cannot rename an account or change its role and groups. Change role and groups on the
-[People page](../guides/accounts.md#invite-people). A token cannot change either: create a new one.
+The command line cannot rename an account. A token cannot change either: create a new one.
 ";
 
 const EXIT_CODES: &str = "\
@@ -30,6 +29,8 @@ Code 2 includes invalid arguments, an invalid configuration, and an unavailable 
 
 | Command | 0 | 1 | 2 |
 |---|---|---|---|
+| `init` | The flow is set up. | The flow or the account exists already, or a name is refused. | A file exists already, or an answer is missing. |
+| `doctor` | No problem. There may be warnings. | At least one problem. | No database. |
 | `health` | The gateway is alive. | It does not respond, or not with 200. | Invalid configuration. |
 | `verify` | The receipt is genuine. | The receipt is invalid. | A check could not be decided. |
 | `audit` | No findings. | At least one finding. | The audit is incomplete. |

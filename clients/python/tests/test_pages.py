@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import os
 import re
 import subprocess
@@ -102,11 +103,15 @@ def test_the_langgraph_quickstart_writes_once_after_approval(
 def test_the_tool_call_quickstart_prints_what_it_shows(
     terminal: Gateway, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    (files,) = blocks(TOOL_CALLS, "toml files.toml")
-    (tmp_path / "files.toml").write_text(files)
     (guard,) = blocks(TOOL_CALLS, "bash guard")
-    typed(guard, monkeypatch, tmp_path)
-    assert (tmp_path / "agent.token").read_text().startswith("cs_")
+    printed = typed(guard, monkeypatch, tmp_path)
+    env = tmp_path / ".env"
+    assert "\nINSTANCE=cs_" in env.read_text() and env.stat().st_mode & 0o777 == 0o600
+    # The page shows the configuration that the command prints, for another folder and server.
+    (shown,) = (json.loads(it) for it in blocks(TOOL_CALLS, "json") if '"mcpServers": {"files"' in it)
+    (made,) = (json.loads(it) for it in printed if it.startswith('{"mcpServers"'))
+    shown, made = (it["mcpServers"]["files"]["args"] for it in (shown, made))
+    assert (shown[1], shown[3:6], made[2]) == (made[1], made[3:6], str(env))
     (policy,) = blocks(TOOL_CALLS, "toml refunds.toml")
     (tmp_path / "refunds.toml").write_text(policy)
     begin, *steps = blocks(TOOL_CALLS, "bash")

@@ -16,6 +16,14 @@ pub enum UserCommand {
     /// The command also refuses a name that looks like an existing one, and a new group whose name looks like an existing
     /// group. A password has 12 to 256 characters.
     Add(UserAdd),
+    /// List the accounts with their roles and groups.
+    List,
+    /// Set the groups of an account. They replace its groups.
+    ///
+    /// Votes of the person on pending reviews no longer count where their new groups may not vote.
+    SetGroups(UserSetGroups),
+    /// Set the role of an account: reviewer, admin or auditor. The last administrator keeps the role.
+    SetRole(UserSetRole),
     /// Disable an account. The person cannot sign in or vote, and their sessions end.
     ///
     /// Their approvals of pending reviews no longer count. Tokens that the account owns stay valid. The last
@@ -45,6 +53,27 @@ pub struct UserAdd {
     /// Read the password from the first line of standard input. There is no other way to pass it.
     #[arg(long, required = true)]
     pub password_stdin: bool,
+}
+
+/// `user set-groups …`
+#[derive(clap::Args, Debug)]
+pub struct UserSetGroups {
+    /// The user name.
+    #[arg(value_parser = label)]
+    pub name: String,
+    /// The groups, separated by commas. '' means none. A group that does not exist yet is created.
+    pub groups: String,
+}
+
+/// `user set-role …`
+#[derive(clap::Args, Debug)]
+pub struct UserSetRole {
+    /// The user name.
+    #[arg(value_parser = label)]
+    pub name: String,
+    /// The role: reviewer, admin or auditor.
+    #[arg(value_parser = person_role)]
+    pub role: PersonRole,
 }
 
 /// `user disable|enable …`

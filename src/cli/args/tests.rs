@@ -1,5 +1,6 @@
 use countersign_domain::primitives::id::FlowId;
 
+use super::values::digest;
 use super::*;
 
 fn read(line: &str) -> Result<Args, clap::Error> {

@@ -24,6 +24,12 @@ named_json_enum! {
     #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
     #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
     pub enum FindingCode {
+        /// The clock is behind the newest event.
+        ClockBehind = "clock_behind",
+        /// The gateway cannot commit.
+        NotReady = "not_ready",
+        /// An active policy has a mistake that is refused today.
+        PolicyMistake = "policy_mistake",
         /// A stage has fewer reviewers than it needs.
         StageCannotBeMet = "stage_cannot_be_met",
         /// The owner of a token excludes every reviewer who could approve its proposals.
@@ -38,6 +44,8 @@ named_json_enum! {
         NodeWithoutToken = "node_without_token",
         /// A token names a flow without a policy.
         FlowWithoutPolicy = "flow_without_policy",
+        /// No gateway responds at the configured address.
+        NotServing = "not_serving",
     }
 }
 
@@ -54,11 +62,13 @@ named_json_enum! {
 }
 
 impl SetupFinding {
-    pub(super) fn problem(code: FindingCode, detail: String, remedy: String) -> Self {
+    /// Returns a finding because of which requests fail.
+    pub fn problem(code: FindingCode, detail: String, remedy: String) -> Self {
         Self { code, severity: FindingSeverity::Problem, detail, remedy }
     }
 
-    pub(super) fn warning(code: FindingCode, detail: String, remedy: String) -> Self {
+    /// Returns a finding that may be intended.
+    pub fn warning(code: FindingCode, detail: String, remedy: String) -> Self {
         Self { code, severity: FindingSeverity::Warning, detail, remedy }
     }
 }

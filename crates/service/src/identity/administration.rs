@@ -292,39 +292,71 @@ impl Identity {
         role: PersonRole,
         groups: &BTreeSet<GroupName>,
     ) -> Result<()> {
+        if by.record.id == *of {
+            return Err(Error::WrongState(ONESELF));
+        }
+        retrying!({
+            let stored: Stored<Account> = self.core.need(&*self.core.keys()?, of.as_str(), "account").await?;
+            self.set_access_once(stored, role, groups, Some(by)).await.map(drop)
+        })
+    }
+
+    /// Sets the role or the groups of the account with that name, on behalf of the operator of the host.
+    pub async fn set_access(
+        &self,
+        name: &str,
+        role: Option<PersonRole>,
+        groups: Option<&BTreeSet<GroupName>>,
+    ) -> Result<Account> {
+        retrying!({
+            let keys = self.core.keys()?;
+            let stored = self.core.reader(&keys).get_by_alias::<Account>(name).await?;
+            let stored = stored.ok_or(Error::NotFound("account"))?;
+            let role = role.unwrap_or(stored.record.role);
+            let groups = groups.cloned().unwrap_or_else(|| stored.record.groups.clone());
+            self.set_access_once(stored, role, &groups, None).await
+        })
+    }
+
+    async fn set_access_once(
+        &self,
+        stored: Stored<Account>,
+        role: PersonRole,
+        groups: &BTreeSet<GroupName>,
+        by: Option<&Stored<Account>>,
+    ) -> Result<Account> {
         if groups.len() > GROUPS_MAX {
             return Err(Error::invalid(
                 "/groups",
                 format!("a person can be in at most {GROUPS_MAX} groups: name fewer"),
             ));
         }
-        retrying!({
-            let (keys, now) = (self.core.keys()?, self.core.now());
-            let stored: Stored<Account> = self.core.need(&keys, of.as_str(), "account").await?;
-            if by.record.id == stored.record.id {
-                return Err(Error::WrongState(ONESELF));
-            }
-            if stored.record.role == role && stored.record.groups == *groups {
-                return Ok(());
-            }
-            self.check_groups(&self.accounts_all(&keys).await?, groups)?;
-            let by_now = changed_by(by, now);
-            let mut draft = Draft::new(keys.row(), now);
+        if stored.record.role == role && stored.record.groups == *groups {
+            return Ok(stored.record);
+        }
+        let (keys, now) = (self.core.keys()?, self.core.now());
+        self.check_groups(&self.accounts_all(&keys).await?, groups)?;
+        let mut draft = Draft::new(keys.row(), now);
+        let by = by.map(|by| {
             draft.require_unchanged(by);
-            if role != PersonRole::Admin {
-                self.require_another_admin(&mut draft, &keys, &stored.record).await?;
-            }
-            let next = Account { role, groups: groups.clone(), changed: Some(by_now.clone()), ..stored.record.clone() };
-            draft.replace(&stored, &next)?;
-            let mut data = change_event(&stored, Some(&by_now));
-            data["name"] = json!(next.name);
-            data["role"] = json!(next.role);
-            data["groups"] = json!(next.groups);
-            // Auditors see the old access without searching for the event before.
-            data["was"] = json!({"role": stored.record.role, "groups": stored.record.groups});
-            event_recorder::outside(&mut draft, None, now, EventType::AccountChanged, data)?;
-            self.core.commit(draft.finish()).await
-        })
+            changed_by(by, now)
+        });
+        if role != PersonRole::Admin {
+            self.require_another_admin(&mut draft, &keys, &stored.record).await?;
+        }
+        // The command line names no administrator, so the account keeps the last one.
+        let changed = by.clone().or_else(|| stored.record.changed.clone());
+        let next = Account { role, groups: groups.clone(), changed, ..stored.record.clone() };
+        draft.replace(&stored, &next)?;
+        let mut data = change_event(&stored, by.as_ref());
+        data["name"] = json!(next.name);
+        data["role"] = json!(next.role);
+        data["groups"] = json!(next.groups);
+        // Auditors see the old access without searching for the event before.
+        data["was"] = json!({"role": stored.record.role, "groups": stored.record.groups});
+        event_recorder::outside(&mut draft, None, now, EventType::AccountChanged, data)?;
+        self.core.commit(draft.finish()).await?;
+        Ok(next)
     }
 
     /// Requires that another administrator remains. If two administrators remove each other at once, the commit of the

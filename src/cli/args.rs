@@ -7,6 +7,7 @@ mod episode;
 mod global;
 mod guard;
 mod init;
+mod hooks;
 mod mcp;
 mod policy;
 mod serve;
@@ -32,6 +33,7 @@ use global::DEMO_IS_ITS_OWN;
 pub use global::GlobalArgs;
 pub use guard::{GuardCommand, GuardCommit, GuardCreate, GuardPayload, GuardTransition};
 pub use init::InitArgs;
+pub use hooks::{ClaudeCodeHooks, HooksCommand};
 pub use mcp::{McpArgs, McpCommand, McpGuardArgs};
 pub use policy::{PolicyActivate, PolicyCommand, PolicyFile, PolicyReplay, PolicyShow, PolicyTest, PolicyWhatIf};
 pub use serve::{ListenArgs, ServeArgs};
@@ -118,6 +120,9 @@ pub enum Command {
     Episode(EpisodeCommand),
     /// Serve an agent's tools over the Model Context Protocol (MCP), on standard input and output.
     Mcp(McpArgs),
+    /// Print settings for coding agents, so that their tool calls require approval.
+    #[command(subcommand)]
+    Hooks(HooksCommand),
 }
 
 /// `verify …`

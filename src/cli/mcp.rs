@@ -63,7 +63,7 @@ fn read_token(file: &Path) -> Result<Secret<String>, CliError> {
 
 /// Returns a URL of the gateway. A plain HTTP URL of a remote host is refused, because the token would be readable on
 /// the network.
-fn address_of(gateway: &Url, path: &str) -> Result<Url, CliError> {
+pub(super) fn address_of(gateway: &Url, path: &str) -> Result<Url, CliError> {
     let given = |problem: &str| Err(CliError::Given(format!("--gateway: {problem}")));
     // The token is the only credential, and process lists would show a password in the URL.
     if !matches!(gateway.scheme(), "http" | "https") || !gateway.username().is_empty() || gateway.password().is_some() {

@@ -13,6 +13,7 @@ pub mod guard;
 pub mod halt;
 pub mod health;
 mod init;
+pub mod hooks;
 pub mod keys;
 pub mod logging;
 pub mod mcp;
@@ -104,6 +105,7 @@ fn dispatch(args: &Args, out: &mut CommandOutput<'_>) -> Result<CommandExit, Cli
         Command::Envelope(command) => envelope::run(command, &SystemClock, out),
         Command::Episode(command) => episode::run(command, config, out),
         Command::Mcp(args) => mcp::run(args),
+        Command::Hooks(command) => hooks::run(command, out),
     }
 }
 

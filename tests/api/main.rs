@@ -17,6 +17,7 @@ mod branches;
 mod caching;
 mod checkpoints;
 mod clock;
+mod coding_agents;
 mod contract;
 mod copying;
 mod costly;

@@ -53,6 +53,7 @@ const MAY: &[(&str, &str, &[&str])] = &[
     ("POST", "/aap/v1/requests/{id}/consume", &[INSTANCE]),
     ("POST", "/aap/v1/requests/{id}/outcome", &[INSTANCE]),
     ("POST", "/v1/callable-tools", &[INSTANCE]),
+    ("POST", "/v1/hooks/claude-code", &[INSTANCE]),
     ("POST", "/v1/verify", &[WRITER]),
     ("POST", "/v1/writes/{write_id}/confirm", &[WRITER]),
     ("POST", "/v1/writes/{write_id}/abort", &[WRITER]),

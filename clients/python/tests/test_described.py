@@ -27,6 +27,7 @@ SCHEMAS = DESCRIBED["components"]["schemas"]
 OTHERS = {
     ("POST", "/mcp"),
     ("POST", "/v1/callable-tools"),
+    ("POST", "/v1/hooks/claude-code"),
     ("POST", "/aap/v1/requests"),
     ("GET", "/aap/v1/requests/{id}"),
     ("DELETE", "/aap/v1/requests/{id}"),

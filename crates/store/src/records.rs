@@ -149,6 +149,11 @@ pub fn branches_word(of: &ThreadId) -> String {
     format!("branch_of:{of}")
 }
 
+/// Returns the label of the approval requests of equal calls of a session.
+pub fn session_call_word(digest: &Digest) -> String {
+    format!("call:{digest}")
+}
+
 impl Record for Thread {
     const TABLE: Table = Table::Threads;
     const REMEMBERED: bool = true;
@@ -164,8 +169,9 @@ impl Record for Thread {
         Facets { alias: None, owner: self.flow.to_string(), state: state.to_owned(), due }
     }
     fn labels(&self) -> Labels {
-        let words = self.branch.iter().map(|it| branches_word(&it.thread)).collect();
-        Labels { due: self.created_at.millis(), words }
+        let branch = self.branch.iter().map(|it| branches_word(&it.thread));
+        let call = self.request.iter().filter_map(|it| it.session_call.as_ref()).map(session_call_word);
+        Labels { due: self.created_at.millis(), words: branch.chain(call).collect() }
     }
 }
 

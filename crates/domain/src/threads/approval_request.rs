@@ -146,6 +146,9 @@ pub struct ApprovalRequest {
     /// The agent's reason, if the policy denied the call. Otherwise the transition has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<String>,
+    /// The keyed digest by which an equal call of the same session finds this request. Other requests have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_call: Option<Digest>,
     /// The outcome, once it is reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<CallOutcome>,
@@ -173,6 +176,11 @@ impl Submission {
     pub fn digest(&self, secret: &ThreadSecret) -> Digest {
         let value = serde_json::to_value(self).expect("a submission is a plain struct with text keys");
         Digest::keyed(secret, Tag::Submission, canonical(&value).as_bytes())
+    }
+
+    /// Returns the keyed digest that equal calls of an instance have in common. The context names their session.
+    pub fn session_call(&self, secret: &ThreadSecret, instance: &PrincipalId) -> Digest {
+        Digest::keyed(secret, Tag::Submission, canonical(&json!(["session call", instance, self])).as_bytes())
     }
 
     /// Returns the tool call that the policy judges. A tool of a server is called `server:tool`.
@@ -314,6 +322,18 @@ mod tests {
             assert_ne!(other.digest(&secret), first.digest(&secret), "{other:?}");
         }
         assert_eq!(first.clone().digest(&secret), first.digest(&secret));
+    }
+
+    #[test]
+    fn equal_calls_of_an_instance_share_a_digest() {
+        let secret = ThreadSecret::from_bytes(&[7; 32]);
+        let of = |call: &Submission, by: &str| call.session_call(&secret, &PrincipalId::try_from(by).unwrap());
+        let call = submission("a", None);
+        assert_eq!(of(&call, "i"), of(&call.clone(), "i"));
+        assert_ne!(of(&call, "i"), of(&call, "j"));
+        assert_ne!(of(&call, "i"), call.digest(&secret));
+        let elsewhere = Submission { context: json!({"cwd": "/"}).as_object().cloned(), ..call.clone() };
+        assert_ne!(of(&call, "i"), of(&elsewhere, "i"));
     }
 
     #[test]

@@ -23,7 +23,7 @@ use crate::proposals::request::{Proposal, ProposalKind, RATIONALE_CHARS_MAX};
 use crate::threads::create::NewThread;
 
 /// The label under which ids are derived. It has spaces, so it is the name of no thread.
-const IDS: &str = "countersign approval request ids v1";
+pub(super) const IDS: &str = "countersign approval request ids v1";
 
 /// The label under which sessions at MCP servers are bound to their instances.
 const SESSIONS: &str = "countersign mcp sessions v1";
@@ -43,6 +43,17 @@ impl ApprovalRequests {
         token: &Stored<Token>,
         key: &IdempotencyKey,
         submission: &Submission,
+    ) -> Result<AskedRequest> {
+        self.ask_findably(token, key, submission, None).await
+    }
+
+    /// Asks, and lets an equal call of the same session find the request by this digest.
+    pub(super) async fn ask_findably(
+        &self,
+        token: &Stored<Token>,
+        key: &IdempotencyKey,
+        submission: &Submission,
+        session_call: Option<Digest>,
     ) -> Result<AskedRequest> {
         let keys = self.core.keys()?;
         let (node, flow) = (node_of(token)?, token.record.flow.as_ref().ok_or(MISSING)?);
@@ -75,6 +86,7 @@ impl ApprovalRequests {
                     deadline: now.plus(wait.min(ttl)),
                     context: submission.context.clone(),
                     reasoning: None,
+                    session_call,
                     outcome: None,
                 };
                 self.threads.create_thread_for(token, &new_thread(flow, &thread), Some(&request)).await?.transition

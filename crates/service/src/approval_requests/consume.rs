@@ -30,9 +30,18 @@ impl ApprovalRequests {
     /// Uses an approval. A durable reservation exists before this returns, so that the call runs at most once. The same
     /// key again gets the same answer while the lease is valid.
     pub async fn consume(&self, token: &Stored<Token>, id: &str, key: &IdempotencyKey) -> Result<ConsumedRequest> {
+        self.consume_as(token, id, write_id_of(id, key)).await
+    }
+
+    /// Uses an approval by the reservation of this name.
+    pub(super) async fn consume_as(
+        &self,
+        token: &Stored<Token>,
+        id: &str,
+        write_id: WriteId,
+    ) -> Result<ConsumedRequest> {
         let keys = self.core.keys()?;
         let own = self.own(&keys, &token.record, id).await?;
-        let write_id = write_id_of(id, key);
         let earlier = self.use_of(&keys, &own.thread).await?;
         let is_again = earlier.is_some();
         if let Some(earlier) = earlier {
@@ -115,7 +124,7 @@ fn usable(decision: Option<&RequestDecision>) -> Result<&RequestDecision> {
 }
 
 /// Returns the id of the reservation. It depends on the request, so one key of two requests names two reservations.
-fn write_id_of(id: &str, key: &IdempotencyKey) -> WriteId {
+pub(super) fn write_id_of(id: &str, key: &IdempotencyKey) -> WriteId {
     let hash = Sha256::new().chain_update(id).chain_update([0]).chain_update(key.as_str()).finalize();
     WriteId::try_from(format!("call-{}", URL_SAFE_NO_PAD.encode(hash))).expect("a prefix and base64url are a name")
 }

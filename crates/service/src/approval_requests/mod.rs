@@ -6,6 +6,7 @@
 
 mod ask;
 mod consume;
+pub mod session_call;
 pub mod view;
 
 use std::sync::Arc;

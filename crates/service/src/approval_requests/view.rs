@@ -6,6 +6,7 @@ use countersign_domain::chain::jws::{self, TokenType};
 use countersign_domain::identity::account::Token;
 use countersign_domain::keys::Keys;
 use countersign_domain::log::event::{Event, EventType};
+use countersign_domain::primitives::id::ReviewId;
 use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::reviews::HoldState;
 use countersign_domain::threads::approval_request::{ApprovalRequest, CallOutcome};
@@ -37,6 +38,8 @@ pub struct ApprovalRequestView {
     pub created_at: Timestamp,
     /// The decision, or `None` while reviewers decide.
     pub decision: Option<RequestDecision>,
+    /// The pending review.
+    pub review: Option<ReviewId>,
     /// The use of the approval.
     pub consumed_at: Option<Timestamp>,
 }
@@ -61,6 +64,8 @@ pub struct RequestDecision {
 pub enum RequestStatus {
     Approved,
     Denied,
+    /// The review ended without a decision, because the flow has a new policy or the thread was closed.
+    SetAside,
     Expired,
     Cancelled,
 }
@@ -69,7 +74,8 @@ impl RequestStatus {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Approved => "approved",
-            Self::Denied => "denied",
+            // The protocol has no status of its own for this.
+            Self::Denied | Self::SetAside => "denied",
             Self::Expired => "expired",
             Self::Cancelled => "cancelled",
         }
@@ -128,6 +134,7 @@ impl ApprovalRequests {
             call: decided.call,
             reasoning: decided.reasoning,
             created_at: own.thread.created_at,
+            review: own.thread.hold,
             decision: decided.decision,
             consumed_at,
         })
@@ -217,7 +224,8 @@ impl ApprovalRequests {
             None | Some(HoldState::Approved { .. }) => RequestStatus::Approved,
             Some(HoldState::Expired { .. }) => RequestStatus::Expired,
             Some(HoldState::Cancelled { .. }) => RequestStatus::Cancelled,
-            Some(HoldState::Denied { .. } | HoldState::Superseded { .. } | HoldState::Open {}) => RequestStatus::Denied,
+            Some(HoldState::Denied { .. }) => RequestStatus::Denied,
+            Some(HoldState::Superseded { .. } | HoldState::Open {}) => RequestStatus::SetAside,
         };
         let expires_at = match (status, decision.expires_at) {
             (RequestStatus::Approved, None) => {

@@ -8,6 +8,7 @@ pub mod envelopes;
 pub mod episodes;
 pub mod error_codes;
 pub mod events;
+pub mod hooks;
 pub mod idempotency_key;
 pub mod interrupts;
 pub mod json_body;
@@ -81,6 +82,7 @@ use problem::responder::ProblemResponder;
         aap::consume,
         aap::report,
         aap::callable,
+        hooks::claude_code,
         writes::verify,
         writes::confirm,
         writes::abort,
@@ -133,6 +135,7 @@ pub fn routes(config: &mut ServiceConfig) {
         .route("/aap/v1/requests/{id}/consume", post().to(ProblemResponder(aap::consume)))
         .route("/aap/v1/requests/{id}/outcome", post().to(ProblemResponder(aap::report)))
         .route("/v1/callable-tools", post().to(ProblemResponder(aap::callable)))
+        .route("/v1/hooks/claude-code", post().to(ProblemResponder(hooks::claude_code)))
         .route("/v1/threads", post().to(ProblemResponder(threads::create)))
         .route("/v1/threads/{thread}/transitions", post().to(ProblemResponder(transitions::propose)))
         .route("/v1/threads/{thread}", get().to(ProblemResponder(threads::read)))

@@ -19,6 +19,7 @@ pub const KEYLESS: &[&str] = &[
     "/mcp/upstreams/{name}",
     "/aap/v1/requests/{id}/outcome",
     "/v1/callable-tools",
+    "/v1/hooks/claude-code",
 ];
 
 /// The tags, in the order in which a reader needs them.

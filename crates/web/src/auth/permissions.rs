@@ -73,6 +73,7 @@ pub const TABLE: &[RoutePermission] = &[
     machine("POST", "/aap/v1/requests/{id}/consume", &[Instance]),
     machine("POST", "/aap/v1/requests/{id}/outcome", &[Instance]),
     machine("POST", "/v1/callable-tools", &[Instance]),
+    machine("POST", "/v1/hooks/claude-code", &[Instance]),
     machine("POST", "/v1/verify", &[Writer]),
     machine("POST", "/v1/writes/{write_id}/confirm", &[Writer]),
     machine("POST", "/v1/writes/{write_id}/abort", &[Writer]),

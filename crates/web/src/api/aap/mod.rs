@@ -96,6 +96,14 @@ pub struct WaitQuery {
     wait: Option<String>,
 }
 
+impl WaitQuery {
+    pub fn wished(&self) -> Result<Duration> {
+        let Some(text) = &self.wait else { return Ok(Duration::ZERO) };
+        let wrong = || Error::invalid("/wait", "`wait` must be a whole number with a unit, such as \"30s\"");
+        read_timeout(text).ok_or_else(wrong)
+    }
+}
+
 /// Reads a member that may be missing and may not be null.
 fn present<'de, D, T>(from: D) -> std::result::Result<Option<T>, D::Error>
 where
@@ -152,11 +160,7 @@ pub async fn read(
     id: Path<String>,
     query: Query<WaitQuery>,
 ) -> Result<HttpResponse> {
-    let wished = match &query.wait {
-        Some(text) => read_timeout(text)
-            .ok_or_else(|| Error::invalid("/wait", "`wait` must be a whole number with a unit, such as \"30s\""))?,
-        None => Duration::ZERO,
-    };
+    let wished = query.wished()?;
     let (token, id) = (&machine.0, id.as_str());
     let requests = &requests;
     let look = || async move { Ok(Some(requests.view(token, id).await?).filter(|it| it.decision.is_some())) };

@@ -152,7 +152,7 @@ impl Problem {
     }
 
     /// The cause and the next step. For an invalid request, with the path of each invalid value.
-    fn message(&self) -> String {
+    pub fn message(&self) -> String {
         let at = |it: &FieldError| format!("{}: {}", it.pointer, it.detail);
         let errors: Vec<String> = self.body.errors.iter().filter(|it| !it.pointer.is_empty()).map(at).collect();
         if errors.is_empty() { self.body.detail.clone() } else { errors.join("; ") }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import json
 from collections.abc import Awaitable, Callable, Collection
 from typing import Annotated, Any, Literal, TypeVar
@@ -12,6 +13,7 @@ from langchain.agents.middleware import AgentMiddleware, AgentState, ToolCallReq
 from langchain.agents.middleware.types import PrivateStateAttr
 from langchain_core.messages import AIMessage, ToolMessage
 from langgraph.types import Command, interrupt
+from pydantic import PlainValidator, ValidationError, WithJsonSchema
 from typing_extensions import NotRequired
 
 from countersign import AsyncClient, Client
@@ -20,7 +22,7 @@ from countersign._plans import Plan
 from countersign.langgraph import Pointer, latest, of_run
 from countersign.langgraph._pointer import CHANNEL, ThreadOf, pointer_of
 
-from ._answers import EVERY, Answer, Change, DecisionType, Stop, each_answer, read_answer
+from ._answers import EVERY, Answer, Change, DecisionType, ResumeShape, Stop, each_answer, read_answer
 from ._asking import Runs, Told, ToolCall, Waiting, let_through, settled, still
 from ._once import Once
 
@@ -29,6 +31,10 @@ EDITS = "countersign_edits"
 Result = ToolMessage | Command[Any]
 # One for the process, because an application can create an agent for each request.
 RAN = Once()
+# A response to another review. The run stops again.
+OTHER = "sha256:"
+# LangGraph before 1.2 has no schemas.
+SENDS_SCHEMA = "response_schema" in inspect.signature(interrupt).parameters
 NOTICE = "Note: a person changed this call before it ran. Do not repeat your own. It ran with "
 
 
@@ -161,16 +167,18 @@ class ToolGate(AgentMiddleware[Any, Any, Any]):
             call = waiting.call
             if call.id not in answers:
                 remaining = [call, *calls[1:]]
-                said = interrupt(self._request(remaining, waiting))
-                several = each_answer(said, len(remaining))
-                answers.update(zip([it.id for it in remaining], several or [said], strict=False))
-            return read_answer(answers.pop(call.id), call.name, waiting.transition, self._allowed)
+                shape = self._shape(remaining)
+                said = _interrupt(self._request(remaining, waiting), shape)
+                answers.update(zip([it.id for it in remaining], each_answer(said, shape), strict=False))
+            return read_answer(answers.pop(call.id), call.name, waiting.transition, self._shape(calls))
 
         return ask
 
     def _said_before(self, call: ToolCall, answers: dict[str, object]) -> Change | Stop | None:
         """Returns the earlier response to a call, which can stop or change it before its turn."""
-        said = read_answer(answers.get(call.id), call.name, None, self._allowed)
+        if call.id not in answers:
+            return None
+        said = read_answer(answers[call.id], call.name, None, self._shape([call]))
         if not isinstance(said, Change | Stop):
             return None
         del answers[call.id]
@@ -186,7 +194,11 @@ class ToolGate(AgentMiddleware[Any, Any, Any]):
             "description": _described(call),
             **_asked_about(waiting),
         }
-        return read_answer(interrupt(value), call.name, waiting.transition, self._allowed)
+        shape = ResumeShape((call.name,), self._allowed, batched=False)
+        return read_answer(_interrupt(value, shape), call.name, waiting.transition, shape)
+
+    def _shape(self, calls: list[ToolCall]) -> ResumeShape:
+        return ResumeShape(tuple(it.name for it in calls), self._allowed, batched=True)
 
     def _request(self, calls: list[ToolCall], waiting: Waiting) -> dict[str, Any]:
         return {
@@ -217,6 +229,23 @@ class ToolGate(AgentMiddleware[Any, Any, Any]):
         if isinstance(self._client, AsyncClient):
             return await self._client._run(plan)
         return await anyio.to_thread.run_sync(self._client._run, plan)
+
+
+def _interrupt(value: dict[str, Any], shape: ResumeShape) -> Any:
+    """Stops the run until it is resumed, and returns the response. LangGraph checks the response before it saves it, so
+    after one of the wrong shape the run can be resumed again."""
+    if not SENDS_SCHEMA:
+        said = interrupt(value)
+        try:
+            return shape.check(said)
+        except Invalid:
+            # It is saved already, so the run stops again.
+            return OTHER
+    checked: Any = Annotated[Any, PlainValidator(shape.check), WithJsonSchema(shape.schema())]
+    try:
+        return interrupt(value, response_schema=checked)
+    except ValidationError as error:
+        raise error.errors()[0]["ctx"]["error"] from None
 
 
 def _turn_of(state: Any) -> list[Any]:

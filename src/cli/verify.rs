@@ -11,7 +11,7 @@ use countersign_domain::chain::signed_vote;
 use countersign_domain::chain::statement::Statement;
 use countersign_domain::chain::verify_receipt_offline;
 use countersign_domain::chain::verify_receipt_offline::{
-    CheckOutcome, Conclusion, PinnedPasskey, ReceiptCheck, ReceiptEvidence,
+    CheckName, CheckOutcome, Conclusion, PinnedPasskey, ReceiptCheck, ReceiptEvidence,
 };
 use countersign_domain::json::parse::{ParseLimits, parse};
 use countersign_domain::keys::PublicKeys;
@@ -72,7 +72,12 @@ pub fn run(
     let checks = verify_receipt_offline::check(&evidence, now);
     let conclusion = verify_receipt_offline::conclusion(&checks);
     out.answer(text(&checks, conclusion), || {
-        json!({"conclusion": word(conclusion), "checked_at": now, "checks": checks.iter().map(row).collect::<Vec<_>>()})
+        json!({
+            "conclusion": word(conclusion),
+            "is_bound": is_bound(&checks),
+            "checked_at": now,
+            "checks": checks.iter().map(row).collect::<Vec<_>>(),
+        })
     })?;
     Ok(match conclusion {
         Conclusion::Genuine => CommandExit::Yes,
@@ -111,11 +116,21 @@ fn text(checks: &[ReceiptCheck], conclusion: Conclusion) -> String {
         text.push('\n');
     }
     text.push_str(match conclusion {
+        // Without the entry and the statement, the receipt names digests only.
+        Conclusion::Genuine if !is_bound(checks) => {
+            "genuine receipt; what it approves was not checked (give --entry and --statement)"
+        }
         Conclusion::Genuine => "genuine: people approved exactly this",
         Conclusion::Refused => "refused: the receipt authorizes no write",
         Conclusion::CouldNotTell => "could not tell",
     });
     text
+}
+
+/// Returns true if the receipt was compared with the entry and the statement that it approves.
+fn is_bound(checks: &[ReceiptCheck]) -> bool {
+    let passed = |name| checks.iter().any(|it| it.name == name && it.outcome == CheckOutcome::Passed);
+    passed(CheckName::Entry) && passed(CheckName::Statement) && passed(CheckName::Binding)
 }
 
 fn row(check: &ReceiptCheck) -> Value {

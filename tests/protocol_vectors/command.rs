@@ -49,17 +49,23 @@ impl CommandFiles {
 
     /// Exit code, conclusion, and the one check that failed with its code.
     fn said(&self, receipt: &str, jwks: &Value, at: &str, rest: &[String]) -> (i32, String, Option<(String, String)>) {
+        let (code, said) = self.ran(receipt, jwks, at, rest);
+        let checks = said["checks"].as_array().unwrap();
+        let failed: Vec<&Value> = checks.iter().filter(|it| it["outcome"] == "failed").collect();
+        assert!(failed.len() <= 1, "nothing is believed after a failure: {said}");
+        let failed = failed.first().map(|it| (text(it, "check").to_owned(), text(it, "code").to_owned()));
+        (code, text(&said, "conclusion").to_owned(), failed)
+    }
+
+    /// Exit code and output.
+    fn ran(&self, receipt: &str, jwks: &Value, at: &str, rest: &[String]) -> (i32, Value) {
         let receipt = self.file("receipt.jwt", receipt);
         let jwks = self.file("jwks.json", &jwks.to_string());
         let mut line = Command::new(env!("CARGO_BIN_EXE_countersign"));
         line.args(["--json", "verify", &receipt, "--jwks", &jwks, "--at", at]).args(rest);
         let ran = line.env_clear().current_dir(self.folder.path()).output().unwrap();
-        let said: Value = serde_json::from_slice(&ran.stdout).unwrap_or_else(|_| panic!("{ran:?}"));
-        let checks = said["checks"].as_array().unwrap();
-        let failed: Vec<&Value> = checks.iter().filter(|it| it["outcome"] == "failed").collect();
-        assert!(failed.len() <= 1, "nothing is believed after a failure: {said}");
-        let failed = failed.first().map(|it| (text(it, "check").to_owned(), text(it, "code").to_owned()));
-        (ran.status.code().unwrap(), text(&said, "conclusion").to_owned(), failed)
+        let said = serde_json::from_slice(&ran.stdout).unwrap_or_else(|_| panic!("{ran:?}"));
+        (ran.status.code().unwrap(), said)
     }
 }
 
@@ -73,6 +79,8 @@ fn the_command_accepts_a_real_receipt_and_names_the_failing_check_of_each_spoile
     let (receipt, whole) = (beside.receipt(), beside.with_version(2));
     assert_eq!(beside.said(&receipt, &beside.jwks, THEN, &[]), (0, "genuine".to_owned(), None));
     assert_eq!(beside.said(&receipt, &beside.jwks, THEN, &whole), (0, "genuine".to_owned(), None));
+    let is_bound = |more: &[String]| beside.ran(&receipt, &beside.jwks, THEN, more).1["is_bound"] == true;
+    assert!(is_bound(&whole) && !is_bound(&[]), "a receipt alone has only digests");
 
     let mut tried = 0;
     for case in cases(&vectors("tokens"), "refused") {

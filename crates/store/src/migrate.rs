@@ -1,10 +1,21 @@
 //! Database migrations. They are only added, are applied in order, and are refused for a database of a newer version.
 
+use std::fmt;
 use std::path::PathBuf;
 
 use sha2::{Digest as _, Sha256};
 
 use super::StoreError;
+
+/// The process that serves from a database, if it is known.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ServingProcess(pub Option<u32>);
+
+impl fmt::Display for ServingProcess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.map_or(Ok(()), |pid| write!(f, " (process {pid})"))
+    }
+}
 
 /// One migration for one of the two databases. Both databases have migrations of the same names.
 #[derive(Debug)]
@@ -50,10 +61,10 @@ pub enum OpenError {
     )]
     Older { found: i64, known: i64 },
     #[error(
-        "another gateway serves from {}: stop it first. One gateway serves from a SQLite database; several can share PostgreSQL",
+        "another gateway{by} serves from {}: stop it first. One gateway serves from a SQLite database; several can share PostgreSQL",
         database.display()
     )]
-    Served { database: PathBuf },
+    Served { database: PathBuf, by: ServingProcess },
     /// The database's file has several names, so another gateway could lock and use it by another name.
     #[error(
         "{} is one of {links} hard links to the same file, so another gateway could serve from it. Remove the \

@@ -27,7 +27,7 @@ fn one_gateway_serves_and_the_command_line_works_beside_it() {
     std::os::unix::fs::symlink(&data, &linked).unwrap();
     for place in [&data, &linked] {
         let said = refused(&serve(place).output().unwrap());
-        assert!(said.contains("another gateway serves") && said.contains("PostgreSQL"), "{said}");
+        assert!(said.contains("another gateway (process ") && said.contains("PostgreSQL"), "{said}");
     }
     told(&data, &["policy", "activate", POLICY]);
     told(
@@ -51,7 +51,9 @@ fn a_second_gateway_is_refused_before_it_changes_anything() {
     let serving = || SqliteOptions { purpose: SqliteOpenMode::Serving, ..SqliteOptions::default() };
     let first = SqliteStore::open(&path, serving()).unwrap();
     std::fs::remove_file(&path).unwrap();
-    assert!(matches!(SqliteStore::open(&path, serving()), Err(OpenError::Served { .. })));
+    let refused = SqliteStore::open(&path, serving()).unwrap_err();
+    assert!(matches!(refused, OpenError::Served { .. }), "{refused}");
+    assert!(refused.to_string().contains(&format!("another gateway (process {})", std::process::id())), "{refused}");
     assert!(!path.exists(), "no database was made, and none was brought up to date");
     drop(first);
 }

@@ -16,6 +16,7 @@ use countersign_service::identity::revocation::SignInAccess;
 use countersign_store::sqlite::{CommitPoint, CommitProbe, SqliteOptions, SqliteStore};
 use rusqlite::Connection;
 
+
 use crate::gateway::{settings, spawn_gateway};
 
 const PASSWORD: &str = "correct horse battery";
@@ -45,6 +46,14 @@ async fn sign_in_link_is_valid_once_and_for_an_hour() {
     assert!(matches!(g.service.identity.link_of(&late).await, Err(Error::NotFound("link"))));
     let too_late = g.service.identity.use_sign_in_link(&late).await;
     assert!(matches!(too_late, Err(Error::NotFound("link"))), "{too_late:?}");
+}
+
+#[tokio::test]
+async fn page_of_a_link_names_its_person() {
+    let g = spawn_gateway().await;
+    let link = g.service.identity.sign_in_link(&g.alice.id).await.unwrap();
+    let page = g.http.get(format!("{}/sign-in/{link}", g.url)).send().await.unwrap().text().await.unwrap();
+    assert!(page.contains("Sign in as alice") && page.contains("This link is for alice."), "{page}");
 }
 
 #[tokio::test]

@@ -71,7 +71,7 @@ async fn a_sign_in_link_is_used_by_its_button_once_and_not_by_being_opened() {
     let browser = Chromium::open().await;
     let tab = browser.tab(&gateway).await;
     tab.goto(&path).await;
-    tab.press("Sign in").await;
+    tab.press("Sign in as ana").await;
     assert!(tab.text_of(".menu-name").await.contains("ana"));
     let again = gateway.http.get(gateway.at(&path)).header("accept", "text/html").send().await.unwrap();
     assert_eq!(again.status(), 404);

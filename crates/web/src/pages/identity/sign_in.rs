@@ -126,13 +126,14 @@ pub async fn show_link(
 ) -> Result<HttpResponse> {
     let link = app.identity.link_of(&secret).await?;
     // Links with another purpose get the same error as unknown ones, because they must not sign anybody in.
-    if !matches!(link.record.purpose, LinkPurpose::SignIn { .. }) {
-        return Err(Error::NotFound("link"));
-    }
+    let LinkPurpose::SignIn { account } = &link.record.purpose else { return Err(Error::NotFound("link")) };
+    // Who has the link can sign in as this person, so the name discloses nothing.
+    let person = app.identity.account_row(account).await?;
     let door = AnonymousSession::of(&app.edge, &request);
     let page = SignInLinkPage {
         shell: PageLayout::anonymous(),
         action: request.path().to_owned(),
+        person: SafeLine::new(&person.record.name),
         csrf: door.csrf().shown(),
         next: LocalPath::of(&onward.next).as_str().to_owned(),
     };

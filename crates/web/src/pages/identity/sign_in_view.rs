@@ -34,6 +34,8 @@ pub struct SignInLinkPage {
     pub shell: PageLayout,
     /// The form posts to the one-time link itself.
     pub action: String,
+    /// The user name of the account that the link is for.
+    pub person: SafeLine,
     pub csrf: String,
     /// The local path to open after sign-in.
     pub next: String,

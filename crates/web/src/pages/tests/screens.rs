@@ -116,6 +116,7 @@ pub fn leaving() -> RedirectPage {
 
 pub fn sign_in_link() -> SignInLinkPage {
     SignInLinkPage {
+        person: line("ada"),
         shell: PageLayout::anonymous(),
         action: "/sign-in/one-time".to_owned(),
         csrf: "csrf-0".to_owned(),

@@ -140,6 +140,10 @@ async fn page_shows_numbers_as_text_and_escapes_its_parameters(scene: ApiScenari
     let of_flow = page(&scene, "?flow=payments&span=90d").await;
     assert!(of_flow.contains("value=\"payments\" selected") && of_flow.contains("<th scope=\"row\">payments"));
     assert!(page(&scene, "?flow=others").await.contains("No reviews in"));
+    let current =
+        |told: &str| told.split("aria-current=\"page\"").nth(1).unwrap_or_default().chars().take(60).collect();
+    let opened: Vec<String> = vec![current(&told), current(&page(&scene, "?span=1h").await)];
+    assert_eq!(opened[0], opened[1], "all figures are of the last hour");
     for asked in ["?span=nonsense", "?flow=%22%3E%3Cscript%3Enonsense"] {
         assert!(!page(&scene, asked).await.contains("<script>"), "{asked}");
     }

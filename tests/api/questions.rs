@@ -31,7 +31,7 @@ const LISTS: &[(&str, usize)] = &[
     ("/?show=everything", 14),
     ("/?q=target_user_id", 15),
     ("/?q=00000000", 17),
-    ("/insight", 9),
+    ("/insight", 12),
     ("/insight?span=90d&flow=payments", 9),
 ];
 

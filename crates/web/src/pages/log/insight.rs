@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use actix_web::web;
 use chrono::DateTime;
-use countersign_domain::log::insight::{BucketWidth, Counts, FlowCounts, Histogram, Period};
+use countersign_domain::log::insight::{BucketWidth, Counts, FlowCounts, Histogram, Period, PeriodFigures};
 use countersign_domain::primitives::id::FlowId;
 use countersign_service::error::{Error, Result};
 use countersign_service::log::Log;
@@ -35,7 +35,7 @@ const SPANS: [(&str, &str, &str, BucketWidth, u32); 5] = [
     ("90d", "90 days", "the last 90 days", BucketWidth::Day, 90),
 ];
 
-/// The preselected time span.
+/// The usual time span.
 const FIRST: &str = "7d";
 
 /// Maximum number of rows in one list. The page shows the number of other rows.
@@ -51,11 +51,11 @@ pub struct InsightQuery {
 
 /// `GET /insight`.
 pub async fn show(log: Capability<Log>, visitor: Visitor, asked: web::Query<InsightQuery>) -> Result<InsightPage> {
-    let wanted = if asked.span.is_empty() { FIRST } else { &asked.span };
-    let chosen = SPANS.into_iter().find(|it| it.0 == wanted).ok_or(Error::NotFound("page"))?;
-    let (span, _, span_words, step, periods) = chosen;
     let flow = Some(asked.flow.as_str()).filter(|it| !it.is_empty());
     let flow = flow.map(FlowId::try_from).transpose().map_err(|_| Error::NotFound("flow"))?;
+    let wanted = if asked.span.is_empty() { first_span(&log, flow.as_ref()).await? } else { &asked.span };
+    let chosen = SPANS.into_iter().find(|it| it.0 == wanted).ok_or(Error::NotFound("page"))?;
+    let (span, _, span_words, step, periods) = chosen;
     let facts = log.insight(step, periods).await?;
     // The facts carry their own time, so that the page and the last period agree.
     let now = facts.now;
@@ -76,6 +76,33 @@ pub async fn show(log: Capability<Log>, visitor: Visitor, asked: web::Query<Insi
         since: facts.since.map(|it| moment(it, now)),
         told: told(&facts, flow.as_ref()),
     })
+}
+
+/// Returns the span to open: the usual one if it has figures of several days, and otherwise the shortest with figures.
+async fn first_span(log: &Log, flow: Option<&FlowId>) -> Result<&'static str> {
+    let days = filled_periods(&log.insight(BucketWidth::Day, 90).await?, flow);
+    let latest = |number: usize| days.iter().rev().take(number).filter(|it| **it).count();
+    match latest(7) {
+        0 if latest(30) > 0 => return Ok("30d"),
+        0 if latest(90) > 0 => return Ok("90d"),
+        1 => {}
+        _ => return Ok(FIRST),
+    }
+    for (span, _, _, step, periods) in SPANS.into_iter().take_while(|it| it.0 != FIRST) {
+        if filled_periods(&log.insight(step, periods).await?, flow).contains(&true) {
+            return Ok(span);
+        }
+    }
+    Ok(FIRST)
+}
+
+/// Returns which periods have figures, in order.
+fn filled_periods(facts: &InsightFacts, flow: Option<&FlowId>) -> Vec<bool> {
+    let has_figures = |it: &PeriodFigures| match flow {
+        Some(flow) => it.flows.contains_key(flow),
+        None => !it.flows.is_empty() || it.other_flows.is_some(),
+    };
+    facts.figures.iter().map(has_figures).collect()
 }
 
 fn address(span: &str, flow: Option<&FlowId>) -> String {

@@ -200,6 +200,7 @@ fn edge(config: &Config, url: &PublicUrl) -> EdgeConfig {
         depth_max: config.limits.depth,
         wait_max: config.limits.wait,
         secure: url.is_secure(),
+        cookie_suffix: url.port().map(|port| format!("-{port}")).unwrap_or_default(),
         origin: url.as_str().to_owned(),
         peers: TrustedProxies::new(config.trusted_proxies.clone()),
         requests,

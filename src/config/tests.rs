@@ -236,6 +236,15 @@ fn public_url_is_https_unless_it_is_localhost() {
         let url = load(&format!("public_url = '{text}'"), &[]).unwrap().public_url.unwrap();
         assert_eq!((url.as_str(), url.is_secure()), (origin, origin.starts_with("https")));
     }
+    for (text, port) in [
+        ("https://gate.example", None),
+        ("https://gate.example:8443", Some(8443)),
+        ("http://localhost:8480", Some(8480)),
+        ("http://[::1]", None),
+        ("http://[::1]:8480", Some(8480)),
+    ] {
+        assert_eq!(load(&format!("public_url = '{text}'"), &[]).unwrap().public_url.unwrap().port(), port, "{text}");
+    }
     for text in [
         "gate.example",
         "http://gate.example",

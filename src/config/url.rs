@@ -41,6 +41,12 @@ impl PublicUrl {
         &self.origin
     }
 
+    /// Returns the port, if the URL names one.
+    pub fn port(&self) -> Option<u16> {
+        // The colon before a port is the last one, and one of an IPv6 address is followed by a bracket.
+        self.origin.rsplit(':').next()?.parse().ok()
+    }
+
     /// Returns true for https. Cookies are then marked `Secure`.
     pub fn is_secure(&self) -> bool {
         self.secure

@@ -16,8 +16,11 @@ use countersign_service::identity::revocation::SignInAccess;
 use countersign_store::sqlite::{CommitPoint, CommitProbe, SqliteOptions, SqliteStore};
 use rusqlite::Connection;
 
+use countersign_web::client_ip::TrustedProxies;
+use countersign_web::server::serve;
+use countersign_web::state::{AppState, EdgeConfig};
 
-use crate::gateway::{settings, spawn_gateway};
+use crate::gateway::{edge, settings, spawn_gateway};
 
 const PASSWORD: &str = "correct horse battery";
 
@@ -54,6 +57,25 @@ async fn page_of_a_link_names_its_person() {
     let link = g.service.identity.sign_in_link(&g.alice.id).await.unwrap();
     let page = g.http.get(format!("{}/sign-in/{link}", g.url)).send().await.unwrap().text().await.unwrap();
     assert!(page.contains("Sign in as alice") && page.contains("This link is for alice."), "{page}");
+}
+
+/// Browsers send a cookie to every port of a host.
+#[tokio::test]
+async fn gateways_of_one_host_have_cookies_of_their_own() {
+    let g = spawn_gateway().await;
+    let (_, secret) = g.service.identity.sign_in("alice", PASSWORD.to_owned()).await.unwrap();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://localhost:{}", listener.local_addr().unwrap().port());
+    let edge = EdgeConfig { cookie_suffix: "-8481".to_owned(), ..edge(&url, TrustedProxies::default()) };
+    tokio::spawn(serve(AppState::new(g.service.clone(), Arc::new(edge)), listener, 1, Duration::from_secs(1)).unwrap());
+    for (cookie, is_signed_in) in [("countersign-8481", true), ("countersign", false), ("countersign-8480", false)] {
+        let page = g.http.get(format!("{url}/account")).header("cookie", format!("{cookie}={secret}"));
+        let answer = page.send().await.unwrap();
+        assert_eq!(answer.url().path() == "/account" && answer.status().is_success(), is_signed_in, "{cookie}");
+    }
+    let door = g.http.get(format!("{url}/sign-in")).send().await.unwrap();
+    let set: Vec<_> = door.headers().get_all("set-cookie").iter().map(|it| it.to_str().unwrap().to_owned()).collect();
+    assert!(!set.is_empty() && set.iter().all(|it| it.split('=').next().unwrap().ends_with("-8481")), "{set:?}");
 }
 
 #[tokio::test]

@@ -161,6 +161,7 @@ fn edge(url: &str) -> EdgeConfig {
         depth_max: 64,
         wait_max: Duration::from_secs(30),
         secure: false,
+        cookie_suffix: String::new(),
         origin: url.to_owned(),
         peers: Default::default(),
         requests: RateLimiter::new(100_000, Duration::from_millis(1)),

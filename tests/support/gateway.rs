@@ -209,6 +209,7 @@ pub fn edge(url: &str, peers: TrustedProxies) -> EdgeConfig {
         depth_max: 64,
         wait_max: Duration::from_secs(30),
         secure: false,
+        cookie_suffix: String::new(),
         origin: url.to_owned(),
         peers,
         requests: RateLimiter::new(100_000, Duration::from_micros(1)),

@@ -189,6 +189,8 @@ pub struct EdgeConfig {
     pub wait_max: Duration,
     /// Whether the public URL is https. Then cookies have the prefix `__Host-`.
     pub secure: bool,
+    /// The end of the names of cookies. Browsers send the cookies of one port to every port of the host.
+    pub cookie_suffix: String,
     /// The origin of the pages, which the `Origin` header of a POST must have.
     pub origin: String,
     /// The proxies that are trusted, and the peers that may connect.

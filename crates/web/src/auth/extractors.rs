@@ -235,7 +235,7 @@ impl FromRequest for Person {
         let request = request.clone();
         Box::pin(async move {
             let app = CallerCapabilities::of(&request);
-            let secret = request.cookie(cookie_name(&app.edge)).map(|it| it.value().to_owned());
+            let secret = request.cookie(&cookie_name(&app.edge)).map(|it| it.value().to_owned());
             let secret = secret.ok_or_else(|| Problem::of(&request, Error::Unauthenticated))?;
             let signed_in = app.identity.session_of(&secret).await.map_err(|error| Problem::of(&request, error))?;
             app.identity.mark_seen(&format!("session/{}", signed_in.session.record.id));
@@ -258,9 +258,15 @@ fn bearer(request: &HttpRequest) -> Option<String> {
 }
 
 /// Returns the cookie's name. On https the prefix `__Host-` prevents that another host or path sets the cookie.
-pub fn cookie_name(edge: &EdgeConfig) -> &'static str {
+pub fn cookie_name(edge: &EdgeConfig) -> String {
+    named_cookie(edge, "countersign")
+}
+
+/// Returns the name of one of the cookies.
+pub fn named_cookie(edge: &EdgeConfig, name: &str) -> String {
     // Browsers accept the `__Host-` prefix only over https, and then no subdomain can set the cookie.
-    if edge.secure { "__Host-countersign" } else { "countersign" }
+    let prefix = if edge.secure { "__Host-" } else { "" };
+    format!("{prefix}{name}{}", edge.cookie_suffix)
 }
 
 /// Builds the session cookie.

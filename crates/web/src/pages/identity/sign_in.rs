@@ -39,7 +39,7 @@ pub async fn show(
 ) -> Result<HttpResponse> {
     // Only a local path is accepted, so that a crafted link cannot lead to another site after the sign-in.
     let next = LocalPath::of(&onward.next);
-    if let Some(cookie) = request.cookie(cookie_name(&app.edge))
+    if let Some(cookie) = request.cookie(&cookie_name(&app.edge))
         // An expired or unknown session gets the form, so the cookie alone is not enough.
         && app.identity.session_of(cookie.value()).await.is_ok()
     {

@@ -15,7 +15,7 @@ use countersign_service::policies::Policies;
 use super::format::see_other;
 use super::return_path::LocalPath;
 use crate::auth::csrf::CsrfToken;
-use crate::auth::extractors::session_cookie;
+use crate::auth::extractors::{named_cookie, session_cookie};
 use crate::state::{Capability, EdgeConfig, capabilities};
 
 capabilities! {
@@ -35,8 +35,8 @@ pub struct AnonymousSession {
     secret: String,
 }
 
-fn cookie_name(edge: &EdgeConfig) -> &'static str {
-    if edge.secure { "__Host-countersign-door" } else { "countersign-door" }
+fn cookie_name(edge: &EdgeConfig) -> String {
+    named_cookie(edge, "countersign-door")
 }
 
 impl AnonymousSession {
@@ -44,7 +44,7 @@ impl AnonymousSession {
     /// valid.
     pub fn of(edge: &EdgeConfig, request: &HttpRequest) -> Self {
         // An existing secret is used again, so that forms in other tabs stay valid.
-        let secret = request.cookie(cookie_name(edge)).map(|it| it.value().to_owned()).filter(|it| well_formed(it));
+        let secret = request.cookie(&cookie_name(edge)).map(|it| it.value().to_owned()).filter(|it| well_formed(it));
         Self { secret: secret.unwrap_or_else(|| URL_SAFE_NO_PAD.encode(random::bytes::<SECRET_BYTES>())) }
     }
 
@@ -68,7 +68,7 @@ impl AnonymousSession {
 
     /// Returns the secret from the cookie.
     pub fn shown(edge: &EdgeConfig, request: &HttpRequest) -> Option<Self> {
-        let cookie = request.cookie(cookie_name(edge)).filter(|it| well_formed(it.value()))?;
+        let cookie = request.cookie(&cookie_name(edge)).filter(|it| well_formed(it.value()))?;
         Some(Self { secret: cookie.value().to_owned() })
     }
 
@@ -81,8 +81,8 @@ fn well_formed(secret: &str) -> bool {
     URL_SAFE_NO_PAD.decode(secret).is_ok_and(|it| it.len() == SECRET_BYTES)
 }
 
-fn device_cookie(edge: &EdgeConfig) -> &'static str {
-    if edge.secure { "__Host-countersign-device" } else { "countersign-device" }
+fn device_cookie(edge: &EdgeConfig) -> String {
+    named_cookie(edge, "countersign-device")
 }
 
 /// Returns the address, browser and device cookie of a sign-in request.
@@ -92,7 +92,7 @@ pub fn sign_in_origin(edge: &EdgeConfig, request: &HttpRequest) -> SignInOrigin 
     SignInOrigin {
         address: Some(edge.peers.asker_of(request)),
         origin: network.map(|network| SessionOrigin { browser: browser_of(agent), network }),
-        device: request.cookie(device_cookie(edge)).map(|it| it.value().to_owned()),
+        device: request.cookie(&device_cookie(edge)).map(|it| it.value().to_owned()),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use countersign_domain::identity::account::PersonRole;
+use countersign_domain::identity::account::{MachineRole, PersonRole};
 use countersign_domain::log::event::EventType;
 
 use countersign_adapters::clock::SystemClock;
@@ -20,7 +20,7 @@ use countersign_web::client_ip::TrustedProxies;
 use countersign_web::server::serve;
 use countersign_web::state::{AppState, EdgeConfig};
 
-use crate::gateway::{edge, settings, spawn_gateway};
+use crate::gateway::{ApiResponse, edge, settings, spawn_gateway, token};
 
 const PASSWORD: &str = "correct horse battery";
 
@@ -57,6 +57,33 @@ async fn page_of_a_link_names_its_person() {
     let link = g.service.identity.sign_in_link(&g.alice.id).await.unwrap();
     let page = g.http.get(format!("{}/sign-in/{link}", g.url)).send().await.unwrap().text().await.unwrap();
     assert!(page.contains("Sign in as alice") && page.contains("This link is for alice."), "{page}");
+}
+
+/// An unknown token and a wrong secret get the same answer.
+#[tokio::test]
+async fn refused_token_has_its_cause() {
+    let g = spawn_gateway().await;
+    let ended = token(&g.service, "ended", MachineRole::Host, &[]).await;
+    let (id, _) = ended.strip_prefix("cs_").unwrap().split_once('_').unwrap();
+    g.service.identity.revoke_token(&id.try_into().unwrap()).await.unwrap();
+    let (unknown, wrong) = (format!("Bearer cs_{}_x", "0".repeat(id.len())), format!("{}x", g.host));
+    for (header, cause) in [
+        (None, "has no token. Send the header"),
+        (Some("Basic Og==".to_owned()), "The header `Authorization` has no token"),
+        (Some(format!("Bearer {}", &g.host[3..])), "The header `Authorization` has no token"),
+        (Some(unknown), "The token is unknown"),
+        (Some(format!("Bearer {wrong}")), "The token is unknown"),
+        (Some(format!("Bearer cs_{id}_x")), "The token is unknown"),
+        (Some(format!("Bearer {ended}")), "was revoked or has expired"),
+    ] {
+        let mut ask = g.http.get(format!("{}/v1/events", g.url));
+        if let Some(header) = &header {
+            ask = ask.header("authorization", header);
+        }
+        let answer = ApiResponse::of(ask.send().await.unwrap()).await;
+        assert_eq!((answer.status, answer.code()), (401, "unauthenticated"), "{header:?}");
+        assert!(answer.body["detail"].as_str().unwrap().contains(cause), "{header:?}: {}", answer.body);
+    }
 }
 
 /// Browsers send a cookie to every port of a host.

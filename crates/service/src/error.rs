@@ -21,6 +21,22 @@ use serde_json::Value;
 use super::episodes::envelope_error::{EnvelopeCreationError, EnvelopeRejected};
 use super::platform::rejection_body::RejectionBody;
 
+/// Why a request has no valid token. An unknown token and a wrong secret are the same, so that no client learns which
+/// tokens exist. Only the holder of the secret learns that a token has ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum TokenRefusal {
+    #[error("The request has no token. Send the header `Authorization: Bearer cs_…`.")]
+    Missing,
+    #[error(
+        "The header `Authorization` has no token. Send `Bearer`, a space, and the whole token, which begins with `cs_`."
+    )]
+    Malformed,
+    #[error("The token is unknown. Check that it is complete and that it is a token of this gateway.")]
+    Unknown,
+    #[error("The token was revoked or has expired. Ask an administrator for a new one.")]
+    Ended,
+}
+
 /// The reason why a use case failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -33,6 +49,8 @@ pub enum Error {
     NotOfRole { role: &'static str, may: String },
     #[error("This request needs a session or a valid token. Sign in, or send a token.")]
     Unauthenticated,
+    #[error("{0}")]
+    Token(TokenRefusal),
     #[error("The request is not strict JSON ({}). Correct it and send it again.", .0.code.as_str())]
     Json(JsonError),
     /// The request is well-formed and cannot be carried out as it is.
@@ -195,6 +213,7 @@ impl Error {
             | Self::Forbidden(_)
             | Self::NotOfRole { .. }
             | Self::Unauthenticated
+            | Self::Token(_)
             | Self::Json(_)
             | Self::Invalid { .. }
             | Self::Rejected(_)

@@ -23,7 +23,7 @@ use super::owner_names::NewOwner;
 use super::password_hash::HashedPassword;
 use super::session::{SignedIn, fingerprint, new_secret};
 use super::sign_in_method::SignInMethod;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, TokenRefusal};
 use crate::identity::Identity;
 use crate::platform::event_recorder;
 
@@ -188,8 +188,11 @@ impl Identity {
     pub async fn token_of(&self, text: &str) -> Result<Stored<Token>> {
         let (id, secret) = parts_of(text)?;
         let keys = self.core.keys()?;
-        let token = self.core.fetch::<Token>(&keys, id.as_str()).await?.ok_or(Error::Unauthenticated)?;
-        if is_usable(&token.record, secret, self.core.now()) { Ok(token) } else { Err(Error::Unauthenticated) }
+        let token = self.core.fetch::<Token>(&keys, id.as_str()).await?.ok_or(Error::Token(TokenRefusal::Unknown))?;
+        if !has_secret(&token.record, secret) {
+            return Err(Error::Token(TokenRefusal::Unknown));
+        }
+        if token.record.is_valid(self.core.now()) { Ok(token) } else { Err(Error::Token(TokenRefusal::Ended)) }
     }
 
     /// Returns the token for a secret from memory if possible. The store checks a remembered token again when it
@@ -198,7 +201,7 @@ impl Identity {
         let (id, secret) = parts_of(text)?;
         match self.core.memory.recall::<Token>(id.as_str()) {
             // A cached token with another secret or a revoked one is read again, because the cache may be old.
-            Some(token) if is_usable(&token.record, secret, self.core.now()) => Ok(token),
+            Some(token) if has_secret(&token.record, secret) && token.record.is_valid(self.core.now()) => Ok(token),
             _ => self.token_of(text).await.map(Arc::new),
         }
     }
@@ -374,14 +377,14 @@ fn check_binding(new: &NewToken) -> Result<()> {
 /// Splits a token into its id and its secret.
 fn parts_of(text: &str) -> Result<(TokenId, &str)> {
     let parts = text.strip_prefix(TOKEN_PREFIX).and_then(|it| it.split_once('_'));
-    let (id, secret) = parts.ok_or(Error::Unauthenticated)?;
-    Ok((TokenId::try_from(id).map_err(|_| Error::Unauthenticated)?, secret))
+    let malformed = Error::Token(TokenRefusal::Malformed);
+    let Some((id, secret)) = parts else { return Err(malformed) };
+    TokenId::try_from(id).map_or(Err(malformed), |id| Ok((id, secret)))
 }
 
-fn is_usable(token: &Token, secret: &str, now: Timestamp) -> bool {
+fn has_secret(token: &Token, secret: &str) -> bool {
     // Constant time, so that the duration does not reveal how many characters of the secret match.
-    let same = bool::from(fingerprint(secret).as_str().as_bytes().ct_eq(token.secret_hash.as_bytes()));
-    same && token.is_valid(now)
+    bool::from(fingerprint(secret).as_str().as_bytes().ct_eq(token.secret_hash.as_bytes()))
 }
 
 /// Pages of accounts that are examined for a possible approver.

@@ -173,7 +173,7 @@ pub const PROBLEM_TEXTS: &[ErrorText] = texts! {
     400 "too_deep" Changed: "Arrays and objects are nested deeper than allowed (64 levels by default).", "Flatten the value.";
     400 "encoding" Changed: "The text is not UTF-8, or contains half of a surrogate pair.", "Encode the text as UTF-8.";
     400 "missing_idempotency_key" Changed: "This call requires an `Idempotency-Key`.", "Send a key of your own for each call.";
-    401 "unauthenticated" No: "The token is missing, invalid or revoked, or the signature of a post is invalid.", "Send a valid token. Ask an administrator for a new one.";
+    401 "unauthenticated" No: "The token is missing, malformed, unknown, or revoked or expired, as `detail` says. Or the signature of a post is invalid.", "Send a valid token. Ask an administrator for a new one.";
     401 "webhook_stale" Changed: "The timestamp of a signed post is more than five minutes off.", "Correct the clock, yours or the gateway's, and sign the post again.";
     403 "forbidden" No: "The role, node or flow of the token does not allow this call.", "Use a token of a role that the call names, and a node of that token.";
     404 "not_found" No: "The object does not exist, or belongs to another flow.", "Check the name and the flow of your token.";

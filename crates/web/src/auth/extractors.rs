@@ -13,7 +13,7 @@ use countersign_domain::interrupts::SignedPostId;
 use countersign_domain::interrupts::signed_post::SignedPost;
 use countersign_domain::primitives::id::TokenId;
 use countersign_service::Stored;
-use countersign_service::error::Error;
+use countersign_service::error::{Error, TokenRefusal};
 use countersign_service::identity::Identity;
 use countersign_service::identity::session::SignedIn;
 use countersign_service::interrupts::Interrupts;
@@ -87,7 +87,7 @@ impl FromRequest for Machine {
             let app = CallerCapabilities::of(&request);
             let token = match bearer(&request) {
                 Some(text) => app.identity.token_of(&text).await.map(Arc::new),
-                None => Err(Error::Unauthenticated),
+                None => Err(no_bearer(&request)),
             };
             admitted(&request, &app, token).map(Self).map_err(|error| Problem::of(&request, error))
         })
@@ -105,7 +105,7 @@ impl FromRequest for CachedTokenMachine {
             let token = match bearer(&request) {
                 // The cached token saves a read here, because `verify` checks the token again inside its transaction.
                 Some(text) => app.identity.presumed_token_of(&text).await,
-                None => Err(Error::Unauthenticated),
+                None => Err(no_bearer(&request)),
             };
             let token = admitted(&request, &app, token).map_err(|error| Problem::of(&request, error))?;
             let body = read_body(&token, &request, body).await?;
@@ -248,6 +248,12 @@ impl FromRequest for Person {
             Ok(Self { signed_in, csrf: CsrfToken::of(&secret) })
         })
     }
+}
+
+/// Returns the error for a request without a bearer token.
+fn no_bearer(request: &HttpRequest) -> Error {
+    let is_missing = !request.headers().contains_key(header::AUTHORIZATION);
+    Error::Token(if is_missing { TokenRefusal::Missing } else { TokenRefusal::Malformed })
 }
 
 fn bearer(request: &HttpRequest) -> Option<String> {

@@ -81,7 +81,9 @@ fn step_after(error: &Error) -> &'static str {
         Error::Forbidden(_) | Error::NotOfRole { .. } => {
             "Your token does not allow this call. Use the node that you were given, or tell your user."
         }
-        Error::Unauthenticated => "The token is invalid. Tell your user: an administrator can create a new one.",
+        Error::Unauthenticated | Error::Token(_) => {
+            "The token is invalid. Tell your user: an administrator can create a new one."
+        }
         Error::Json(_) | Error::Invalid { .. } => {
             "Correct the members that `errors` names, by the tool's input schema, and call the tool again. If a double \
              cannot hold a number exactly, send it as a string."

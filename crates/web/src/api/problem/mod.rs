@@ -232,7 +232,7 @@ impl ResponseError for Problem {
         answer.insert_header((header::CACHE_CONTROL, "no-store"));
         match &self.error {
             // RFC 9110 requires this header for 401.
-            Error::Unauthenticated => {
+            Error::Unauthenticated | Error::Token(_) => {
                 answer.insert_header((header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")));
             }
             // These pass by themselves, so one second is a reasonable wait for the client.
@@ -257,7 +257,9 @@ fn shape_of(error: &Error) -> ProblemType {
     match error {
         Error::NotFound(_) => shape(StatusCode::NOT_FOUND, "not_found", "Not found"),
         Error::Forbidden(_) | Error::NotOfRole { .. } => shape(StatusCode::FORBIDDEN, "forbidden", "Forbidden"),
-        Error::Unauthenticated => shape(StatusCode::UNAUTHORIZED, "unauthenticated", "Not authenticated"),
+        Error::Unauthenticated | Error::Token(_) => {
+            shape(StatusCode::UNAUTHORIZED, "unauthenticated", "Not authenticated")
+        }
         Error::Json(error) => shape(json_status(error.code), error.code.as_str(), "Invalid JSON"),
         Error::Invalid { .. } => shape(StatusCode::BAD_REQUEST, "malformed", "Invalid request"),
         Error::Rejected(_) => shape(StatusCode::UNPROCESSABLE_ENTITY, "rejected", "The policy rejects the request"),

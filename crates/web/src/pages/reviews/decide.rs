@@ -249,6 +249,7 @@ pub fn words(error: &Error) -> Option<String> {
         | Error::Forbidden(_)
         | Error::NotOfRole { .. }
         | Error::Unauthenticated
+        | Error::Token(_)
         | Error::Json(_)
         | Error::Rejected(_)
         | Error::Policy(_)

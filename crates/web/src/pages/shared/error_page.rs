@@ -130,7 +130,7 @@ fn words_of(error: &Error) -> ErrorText {
             "The address may be wrong, or may belong to another gateway.",
             inbox(),
         ),
-        Error::Unauthenticated => words("You are not signed in", UNTOUCHED, sign_in()),
+        Error::Unauthenticated | Error::Token(_) => words("You are not signed in", UNTOUCHED, sign_in()),
         Error::HeadMoved { .. } => words("The thread has changed since you opened the page", UNTOUCHED, inbox()),
         Error::ThreadHeld(review) => words(
             "The thread is waiting for approval",

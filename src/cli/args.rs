@@ -36,7 +36,7 @@ pub use init::InitArgs;
 pub use hooks::{ClaudeCodeHooks, HooksCommand};
 pub use mcp::{McpArgs, McpCommand, McpGuardArgs};
 pub use policy::{PolicyActivate, PolicyCommand, PolicyFile, PolicyReplay, PolicyShow, PolicyTest, PolicyWhatIf};
-pub use serve::{ListenArgs, ServeArgs};
+pub use serve::{DemoArgs, ListenArgs, ServeArgs};
 pub use values::{HaltAspectArg, HaltScopeArg, InputSource, NodeList};
 use values::{input, key_use, label, moment, scope};
 
@@ -64,7 +64,7 @@ pub enum Command {
     /// event, the gateway does not start.
     Serve(ServeArgs),
     /// Run a demo gateway with sample flows, agents and writers, in a temporary directory.
-    Demo(ListenArgs),
+    Demo(DemoArgs),
     /// Set up a flow: its policy, its first reviewer and the tokens of its agent.
     ///
     /// Asks for everything that no flag names. Writes a commented policy and a `.env` file that only you can read, and
@@ -295,7 +295,7 @@ impl Args {
     /// Returns the flags that override the configuration file and the environment.
     pub fn flags(&self) -> Flags {
         let listen = match &self.command {
-            Command::Serve(ServeArgs { listen, .. }) | Command::Demo(listen) => listen.listen,
+            Command::Serve(ServeArgs { listen, .. }) | Command::Demo(DemoArgs { listen, .. }) => listen.listen,
             _ => None,
         };
         let GlobalArgs { data, database, config, json: _ } = &self.global;

@@ -172,6 +172,7 @@ fn the_demonstration_writes_once_and_its_lines_to_copy_succeed() {
     }
     let rejected = demo.said.iter().filter(|it| it.contains("/is_admin")).count();
     assert!(rejected > 0, "the injected key was rejected by name");
+    assert!(!demo.said.iter().any(|it| it.contains("\"patch\"")), "bodies are printed with --verbose only");
     let interrupt = Command::new("kill").args(["-INT", &demo.child.id().to_string()]).status().unwrap();
     assert!(interrupt.success());
     demo.until("Stopped.");
@@ -183,7 +184,7 @@ fn left_alone_the_second_review_visibly_expires_and_nothing_is_written() {
     let mut demo = DemoProcess::start();
     demo.until("left alone, it expires");
     // The review expires after its flow's time limit, which the page counts down.
-    demo.until("\"decision\":\"expired\"");
+    demo.until("200 expired");
     demo.until("The second review EXPIRED");
     assert!(!demo.said.iter().any(|it| it.contains("is decided") || it.contains("The row is written")));
 }

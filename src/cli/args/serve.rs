@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use crate::cli::demo::DemoDetail;
 use crate::cli::serve::ClockPolicy;
 
 /// `serve …`
@@ -19,6 +20,24 @@ impl ServeArgs {
     /// Whether to start with a clock that is behind the newest event.
     pub const fn clock_back(&self) -> ClockPolicy {
         if self.clock_was_ahead { ClockPolicy::Allowed } else { ClockPolicy::Refused }
+    }
+}
+
+/// `demo …`
+#[derive(clap::Args, Debug)]
+pub struct DemoArgs {
+    /// The address to listen on.
+    #[command(flatten)]
+    pub listen: ListenArgs,
+    /// Print the bodies of requests and responses.
+    #[arg(long)]
+    pub verbose: bool,
+}
+
+impl DemoArgs {
+    /// Returns how much of each request is printed.
+    pub const fn detail(&self) -> DemoDetail {
+        if self.verbose { DemoDetail::Bodies } else { DemoDetail::Brief }
     }
 }
 

@@ -78,7 +78,8 @@ pub(super) async fn engage(service: &Arc<Service>, url: &str, stage: &DemoSetup)
     let (admin, link) = person(service, "gus", PersonRole::Admin, &[]).await?;
     stage.voice.say(&format!("An administrator, who invites people and lifts halts:\n  gus: {url}/sign-in/{link}"));
     stage.voice.say(
-        "\nThree machines, each with its own token: a host, an agent and a writer. Their requests and answers follow.",
+        "\nThree machines, each with its own token: a host, an agent and a writer. Their requests and the results follow. With \
+         --verbose their bodies follow too.",
     );
     let machine = |name: &'static str, role, flow: &'static str, nodes: &'static [&'static str]| async move {
         let text = token(service, name, role, flow, nodes).await?;

@@ -4,7 +4,7 @@ use countersign_adapters::tls;
 use serde_json::Value;
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::DemoSetup;
+use super::{DemoDetail, DemoSetup};
 use crate::cli::CliError;
 
 /// The output of the demo. Lines are dropped after the demo was stopped.
@@ -28,6 +28,7 @@ pub(super) struct DemoMachine {
     token: String,
     base: String,
     http: reqwest::Client,
+    detail: DemoDetail,
     voice: DemoOutput,
 }
 
@@ -67,14 +68,18 @@ impl DemoMachine {
         // A proxy of the environment must not receive requests to localhost.
         tls::ready();
         let http = reqwest::Client::builder().no_proxy().tls_certs_only([]).build().map_err(failed)?;
-        Ok(Self { name, token, base: format!("http://{}", stage.bound), http, voice: stage.voice.clone() })
+        let (base, detail, voice) = (format!("http://{}", stage.bound), stage.detail, stage.voice.clone());
+        Ok(Self { name, token, base, http, detail, voice })
     }
 
     pub(super) async fn ask(&self, ask: DemoRequest) -> Result<DemoHttpResponse, CliError> {
         let request = match &ask {
             DemoRequest::Get(path) => format!("GET {path}"),
             DemoRequest::Wait(path, secs) => format!("GET {path}   Prefer: wait={secs}"),
-            DemoRequest::Post(path, body) => format!("POST {path}\n           {}", shown(body)),
+            DemoRequest::Post(path, body) if self.detail == DemoDetail::Bodies => {
+                format!("POST {path}\n           {}", shown(body))
+            }
+            DemoRequest::Post(path, _) => format!("POST {path}"),
         };
         self.voice.say(&format!("\n{:>8} ▸ {request}", self.name));
         let answer = self.ask_quietly(ask).await?;
@@ -84,7 +89,11 @@ impl DemoMachine {
 
     /// Prints the response.
     pub(super) fn say(&self, answer: &DemoHttpResponse) {
-        self.voice.say(&format!("{:>8} ◂ {} {}", self.name, answer.status, shown(&answer.body)));
+        let told = match self.detail {
+            DemoDetail::Bodies => shown(&answer.body),
+            DemoDetail::Brief => result_of(&answer.body),
+        };
+        self.voice.say(format!("{:>8} ◂ {} {told}", self.name, answer.status).trim_end());
     }
 
     /// Repeats a request without printing it.
@@ -103,6 +112,14 @@ impl DemoMachine {
 
 fn failed(error: reqwest::Error) -> CliError {
     CliError::Demo(format!("the gateway cannot be reached: {error}"))
+}
+
+/// Returns the result that a response names, with the paths of what is wrong.
+fn result_of(body: &Value) -> String {
+    let named = ["code", "decision", "outcome"].iter().find_map(|it| body.get(it).and_then(Value::as_str));
+    let errors = body.get("errors").and_then(Value::as_array).into_iter().flatten();
+    let paths = errors.filter_map(|it| it["pointer"].as_str());
+    named.into_iter().chain(paths).collect::<Vec<_>>().join(" ")
 }
 
 /// Formats JSON for the output. Long texts are cut, so that each value fits into a line.

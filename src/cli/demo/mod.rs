@@ -30,8 +30,17 @@ use client::DemoOutput;
 /// The pause between two steps of the scenario.
 const PACE: Duration = Duration::from_millis(1_200);
 
+/// How much of each request and response is printed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DemoDetail {
+    /// The call and its result.
+    Brief,
+    /// The bodies too.
+    Bodies,
+}
+
 /// Runs the demo until ctrl-c.
-pub fn run(config: &Config, out: &mut CommandOutput<'_>) -> Result<CommandExit, CliError> {
+pub fn run(config: &Config, detail: DemoDetail, out: &mut CommandOutput<'_>) -> Result<CommandExit, CliError> {
     // The address is bound first, so that a start on a used port writes no files.
     let listener = serve::bind(config.listen)?;
     let bound = listener.local_addr().map_err(CliError::Runtime)?;
@@ -39,7 +48,10 @@ pub fn run(config: &Config, out: &mut CommandOutput<'_>) -> Result<CommandExit, 
     let config = demo_config(config, bound)?;
     open_service::block_on(async {
         let running = RunningGateway::start(&config, listener, ClockPolicy::Refused).await?;
-        play(&config, running, bound, out).await?;
+        let (voice, lines) = mpsc::unbounded_channel();
+        let voice = DemoOutput::new(voice);
+        let stage = DemoSetup { data: config.data.clone(), bound, detail, pace: PACE, voice };
+        play(stage, running, lines, out).await?;
         say(out, &format!("\nStopped. The data of the demo is in {}", config.data.display()))?;
         Ok(CommandExit::Yes)
     })
@@ -71,13 +83,11 @@ fn demo_config(config: &Config, bound: SocketAddr) -> Result<Config, CliError> {
 
 /// Runs the scenario and serves pages until a signal arrives.
 async fn play(
-    config: &Config,
+    stage: DemoSetup,
     running: RunningGateway,
-    bound: SocketAddr,
+    mut lines: mpsc::UnboundedReceiver<String>,
     out: &mut CommandOutput<'_>,
 ) -> Result<(), CliError> {
-    let (voice, mut lines) = mpsc::unbounded_channel();
-    let stage = DemoSetup { data: config.data.clone(), bound, pace: PACE, voice: DemoOutput::new(voice) };
     let service = Arc::clone(&running.service);
     let url = running.url.as_str().to_owned();
     let mut story = tokio::spawn(async move {
@@ -128,6 +138,7 @@ async fn past(service: &Arc<Service>, cast: &accounts::DemoMachines, stage: &Dem
 struct DemoSetup {
     data: PathBuf,
     bound: SocketAddr,
+    detail: DemoDetail,
     pace: Duration,
     voice: DemoOutput,
 }

@@ -200,6 +200,8 @@ impl<'s> SchemaPaths<'s> {
             }
         }
         if below.is_empty {
+            // A member with the schema `false` is named and forbidden.
+            let names = names.into_iter().filter(|it| it != key).collect();
             return never(rest.at, names);
         }
         let further = self.any_choice(below, PathRest { at: rest.at + 1, ..rest });

@@ -86,6 +86,11 @@ fn advice<'n>(name: &str, known: impl Iterator<Item = &'n str> + Clone) -> Strin
     if let Some(meant) = nearest(name, known.clone()) {
         return format!("the nearest is `{meant}`");
     }
+    listed(known)
+}
+
+/// Returns the advice with the known names.
+fn listed<'n>(known: impl Iterator<Item = &'n str> + Clone) -> String {
     let listed: Vec<String> = known.clone().take(NAMES_LISTED).map(|it| format!("`{it}`")).collect();
     match (listed.is_empty(), known.count() > NAMES_LISTED) {
         (true, _) => "remove it".to_owned(),

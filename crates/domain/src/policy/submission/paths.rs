@@ -5,7 +5,7 @@ use super::super::error::{PolicyCode, PolicyError};
 use super::super::model::{NodePolicy, Policy};
 use super::super::pattern_set::Patterns;
 use super::super::toml_reader::{TomlItem, TomlSection};
-use super::{PolicyWarningCode, Warnings, advice};
+use super::{PolicyWarningCode, Warnings, advice, listed};
 use crate::json::pattern::{Pattern, PatternSegment};
 use crate::primitives::id::NodeId;
 use crate::schema::{PathMiss, SchemaPaths, SchemaReach};
@@ -243,8 +243,7 @@ fn beside(pattern: &Pattern, at: usize, name: &str) -> String {
 }
 
 fn correction(pattern: &Pattern, miss: &PathMiss) -> String {
-    let wanted = upto(pattern, miss.at);
     let known: Vec<String> = miss.names.iter().map(|it| beside(pattern, miss.at, it)).collect();
     near_path(pattern, miss)
-        .map_or_else(|| advice(&wanted, known.iter().map(String::as_str)), |it| format!("the nearest is `{it}`"))
+        .map_or_else(|| listed(known.iter().map(String::as_str)), |it| format!("the nearest is `{it}`"))
 }

@@ -186,6 +186,7 @@ pub fn listen(service: &Arc<Service>) -> u16 {
         waits: countersign_web::limits::quota::CallerQuota::new(1_000, 1_000),
         streams: Default::default(),
         upstreams: Default::default(),
+        cookie_suffix: String::new(),
     };
     let app = AppState::new(Arc::clone(service), Arc::new(edge));
     tokio::spawn(serve(app, listener, bare::WORKERS, Duration::from_secs(1)).unwrap());

@@ -103,7 +103,7 @@ fn approval(view: &ApprovalRequestView) -> Approval {
         status: match view.decision.as_ref().map(|it| it.status) {
             None => ApprovalStatus::Pending,
             Some(RequestStatus::Approved) => ApprovalStatus::Approved,
-            Some(RequestStatus::Denied) => ApprovalStatus::Denied,
+            Some(RequestStatus::Denied | RequestStatus::SetAside) => ApprovalStatus::Denied,
             Some(RequestStatus::Expired) => ApprovalStatus::Expired,
             Some(RequestStatus::Cancelled) => ApprovalStatus::Cancelled,
         },

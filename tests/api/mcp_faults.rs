@@ -135,7 +135,7 @@ async fn call_runs_once_if_a_message_to_the_gateway_or_its_answer_is_lost() {
     assert_eq!(threads(&it.g).await.len(), 6, "a repeated request asks for nothing new");
 }
 
-/// What a proxy loses, once.
+/// The message that a proxy loses, once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Loss {
     Request,

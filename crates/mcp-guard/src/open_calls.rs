@@ -10,12 +10,12 @@ pub enum CallProgress {
     /// The call waits for its approval.
     Waiting { stop: Arc<Notify> },
     /// The server has the call.
-    Sent(SentCall),
+    Sent(ForwardedCall),
 }
 
 /// A call that the server has.
 #[derive(Clone, Debug)]
-pub struct SentCall {
+pub struct ForwardedCall {
     /// The approval request. The response of the server is its outcome.
     pub request: String,
     /// The name of the call: equal calls of one caller have equal names.
@@ -29,7 +29,7 @@ pub enum CallEnd {
     /// The server has not got the call.
     NotSent,
     /// The response is the result of this call.
-    Sent(SentCall),
+    Sent(ForwardedCall),
 }
 
 /// The state of a call when the client cancels it.
@@ -39,7 +39,7 @@ pub enum CancelledCall {
     /// The call has not run, and will not.
     Waiting,
     /// The server has this call.
-    Sent(SentCall),
+    Sent(ForwardedCall),
 }
 
 #[derive(Default)]
@@ -89,7 +89,7 @@ impl OpenCalls {
     }
 
     /// Notes that the server gets a call.
-    pub fn sent(&self, name: String, sent: SentCall) {
+    pub fn sent(&self, name: String, sent: ForwardedCall) {
         self.calls().insert(name, CallProgress::Sent(sent));
     }
 

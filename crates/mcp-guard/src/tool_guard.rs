@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 use crate::approvals::{Approval, ApprovalFailure, ApprovalStatus, Approvals, AskedCall, UsedApproval};
 use crate::continuations::Continuations;
 use crate::message::{CallResult, ToolRequest};
-use crate::open_calls::SentCall;
+use crate::open_calls::ForwardedCall;
 use crate::open_requests::{ClaimedKey, OpenRequests};
 use crate::tool_list::{ToolList, ToolPins};
 
@@ -33,7 +33,7 @@ const PENDING: &str = "This call waits for the approval of a reviewer and was no
 #[derive(Debug)]
 pub enum CallVerdict {
     /// The call may run now, once, with the arguments of the used approval.
-    Run { sent: SentCall, arguments: Map<String, Value> },
+    Run { sent: ForwardedCall, arguments: Map<String, Value> },
     /// The call does not run. The model reads the reason.
     NotRun(String),
     /// The client does not want the call any more. Its request is cancelled.
@@ -61,7 +61,7 @@ impl<A: Approvals> ToolGuard<A> {
         if let Some(continued) = &request.continued {
             return match self.continuations.take(&name, continued.state.as_deref()) {
                 Some(request_id) => {
-                    let sent = SentCall { request: request_id, call: name };
+                    let sent = ForwardedCall { request: request_id, call: name };
                     CallVerdict::Run { sent, arguments: request.arguments.clone() }
                 }
                 None => CallVerdict::NotRun(NOT_CONTINUED.to_owned()),
@@ -79,9 +79,10 @@ impl<A: Approvals> ToolGuard<A> {
             () = stop.notified() => None,
         };
         match approved {
-            Some(Ok(approval)) => {
-                CallVerdict::Run { sent: SentCall { request: approval.id, call: name }, arguments: approval.arguments }
-            }
+            Some(Ok(approval)) => CallVerdict::Run {
+                sent: ForwardedCall { request: approval.id, call: name },
+                arguments: approval.arguments,
+            },
             Some(Err(why)) => CallVerdict::NotRun(why),
             None => {
                 claimed.delete();
@@ -92,7 +93,7 @@ impl<A: Approvals> ToolGuard<A> {
     }
 
     /// Reports the outcome of a call. Without it, the gateway records the outcome as unknown after the lease.
-    pub async fn report(&self, sent: &SentCall, result: &CallResult) {
+    pub async fn report(&self, sent: &ForwardedCall, result: &CallResult) {
         match result {
             CallResult::Ended { succeeded, digest } => {
                 let note = format!("result {digest}");

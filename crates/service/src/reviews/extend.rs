@@ -29,7 +29,7 @@ impl Reviews {
                 self.core.fetch(&keys, person.as_str()).await?.ok_or(Error::Unauthenticated)?;
             let hold: Stored<Hold> = self.core.need(&keys, review.as_str(), "review").await?;
             let stored = self.core.thread(&keys, &hold.record.thread).await?;
-            // The agent was told this deadline, and does not wait longer.
+            // The response to the agent had this deadline, and the agent does not wait longer.
             if stored.record.request.is_some() {
                 return Err(Error::WrongState("the agent waits for its call only until this deadline"));
             }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use countersign_mcp_guard::message::{
     self, ClientMessage, MESSAGE_BYTES_MAX, RefusedMessage, ServerResponse, ToolRequest,
 };
-use countersign_mcp_guard::open_calls::{CallEnd, CallProgress, CancelledCall, OpenCalls, SentCall};
+use countersign_mcp_guard::open_calls::{CallEnd, CallProgress, CancelledCall, ForwardedCall, OpenCalls};
 use countersign_mcp_guard::tool_guard::{CallVerdict, ToolGuard};
 use serde_json::Value;
 use tokio::io::{AsyncBufRead, BufReader};
@@ -133,7 +133,7 @@ impl GuardSession {
         while reports.join_next().await.is_some() {}
     }
 
-    async fn report(self: Arc<Self>, sent: SentCall, response: ServerResponse) {
+    async fn report(self: Arc<Self>, sent: ForwardedCall, response: ServerResponse) {
         self.guard.report(&sent, &response.result).await;
     }
 

@@ -397,7 +397,7 @@ async fn detected_values_are_in_no_event(scene: ApiScenario) {
 async fn value_redacted_by_a_later_policy_is_not_shown(scene: ApiScenario) {
     let g = &scene.gateway;
     let words = json!({
-        "redacted_diff": {"payment": {"iban": "DE02120300000000202051"}}, "title": "To DE02120300000000202051",
+        "redacted_diff": {"raw_text": "DE02120300000000202051"}, "title": "To DE02120300000000202051",
     });
     let taken = posts(g, &asked_with(words)).await.expect(202);
     let id = InterruptId::try_from(taken["id"].as_str().unwrap()).unwrap();
@@ -413,7 +413,7 @@ async fn value_redacted_by_a_later_policy_is_not_shown(scene: ApiScenario) {
         assert_eq!(shown.matches("DE02120300000000202051").count(), 2, "{shown}");
     }
     // The new policy requires the same reviewers in the same way, so the interrupt stays open.
-    let hides = policy_with("hide = [\"payment.card\"]", "hide = [\"payment.card\", \"payment.iban\"]");
+    let hides = policy_with("hide = [\"payment.card\"]", "hide = [\"payment.card\", \"raw_text\"]");
     activate(g, &hides, &[]).await;
     rejudge::run_once(&g.service).await.unwrap();
     for shown in told().await {

@@ -3,32 +3,36 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use countersign_adapters::clock::{Clock as _, SystemClock};
 use countersign_domain::chain::hash::Digest;
 use countersign_domain::json::canonical::canonical;
 use serde_json::json;
+
+use crate::open_calls::ForwardedCall;
 
 /// The most calls in memory. A call beyond it does not go on.
 const CONTINUATIONS_MAX: usize = 1_000;
 
 /// The calls that wait for input of their clients.
 #[derive(Default)]
-pub struct Continuations(Mutex<BTreeMap<String, String>>);
+pub struct Continuations(Mutex<BTreeMap<String, ForwardedCall>>);
 
 impl Continuations {
-    /// Notes that a call goes on with this state, and with the approval request that it has used.
-    pub fn put(&self, call: &str, state: Option<&str>, request: &str) {
-        let mut calls = self.calls();
+    /// Notes that a call goes on with this state.
+    pub fn put(&self, call: &ForwardedCall, state: Option<&str>) {
+        let (now, mut calls) = (SystemClock.instant(), self.calls());
+        calls.retain(|_, it| it.until > now);
         if calls.len() < CONTINUATIONS_MAX {
-            calls.insert(key(call, state), request.to_owned());
+            calls.insert(key(&call.call, state), call.clone());
         }
     }
 
-    /// Returns the approval request of a call that goes on. Each interim result is continued once.
-    pub fn take(&self, call: &str, state: Option<&str>) -> Option<String> {
-        self.calls().remove(&key(call, state))
+    /// Returns a call that goes on. Each question is answered once, and before the lease ends.
+    pub fn take(&self, call: &str, state: Option<&str>) -> Option<ForwardedCall> {
+        self.calls().remove(&key(call, state)).filter(|it| it.until > SystemClock.instant())
     }
 
-    fn calls(&self) -> MutexGuard<'_, BTreeMap<String, String>> {
+    fn calls(&self) -> MutexGuard<'_, BTreeMap<String, ForwardedCall>> {
         // A panic cannot leave the map half changed, so a poisoned lock is still usable.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -41,14 +45,23 @@ fn key(call: &str, state: Option<&str>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
     fn call_goes_on_once_with_its_own_state() {
         let open = Continuations::default();
-        open.put("call", Some("s"), "request");
+        let call_until = |secs| ForwardedCall {
+            request: "request".to_owned(),
+            call: "call".to_owned(),
+            until: SystemClock.instant() + Duration::from_secs(secs),
+        };
+        open.put(&call_until(60), Some("s"));
         assert!(open.take("other", Some("s")).is_none() && open.take("call", None).is_none());
-        assert_eq!(open.take("call", Some("s")).as_deref(), Some("request"));
+        assert_eq!(open.take("call", Some("s")).map(|it| it.request).as_deref(), Some("request"));
         assert!(open.take("call", Some("s")).is_none());
+        open.put(&call_until(0), Some("s"));
+        assert!(open.take("call", Some("s")).is_none(), "the lease has ended");
     }
 }

@@ -75,6 +75,24 @@ impl<A: Approvals, C: ExchangeClient> Exchange<A, C> {
         }
     }
 
+    /// Ends a call without an outcome. The gateway records it as unknown after the lease.
+    pub fn forget(&self, pending: Option<&PendingRequest>) {
+        if let Some(pending) = pending {
+            self.end(pending);
+        }
+    }
+
+    /// Returns when the client of a request disconnects, or the gateway shuts down. A call goes on without its client.
+    pub async fn abandoned(&self, pending: Option<&PendingRequest>, head: &mut HeadSender) {
+        if pending.is_some_and(|it| it.is_call) {
+            return std::future::pending().await;
+        }
+        tokio::select! {
+            () = head.closed() => {}
+            () = self.client.shut_down() => {}
+        }
+    }
+
     /// Ends a call. Its outcome is reported once, also if the client cancels it at the same time.
     pub fn end(&self, pending: &PendingRequest) -> CallEnd {
         match pending.is_call {

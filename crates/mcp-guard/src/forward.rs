@@ -122,19 +122,28 @@ impl<A: Approvals, C: ExchangeClient> Exchange<A, C> {
     }
 
     /// Sends a request to the server and passes its response on.
-    pub async fn pass(self, method: Method, body: Option<Vec<u8>>, call: Option<PendingRequest>, head: HeadSender) {
+    async fn pass(self, method: Method, body: Option<Vec<u8>>, pending: Option<PendingRequest>, mut head: HeadSender) {
         let headers = self.headers.to_server(self.upstream.secret.as_ref(), body.is_some());
         let request = HttpRequest { method, url: &self.upstream.url, headers: &headers, body };
-        match self.upstream.client.stream(request, RESPONSE_TIME_MAX).await {
-            Ok(response) => relay::relay(self, response, call, head).await,
-            Err(why) => self.unreachable(why, call, head).await,
+        let sending = self.upstream.client.stream(request, RESPONSE_TIME_MAX);
+        let response = tokio::select! {
+            response = sending => response,
+            () = self.abandoned(pending.as_ref(), &mut head) => return,
+        };
+        match response {
+            Ok(response) => relay::relay(self, response, pending, head).await,
+            Err(why) => self.unreachable(why, pending, head).await,
         }
     }
 
-    async fn unreachable(self, why: FailureCode, call: Option<PendingRequest>, head: HeadSender) {
+    async fn unreachable(self, why: FailureCode, pending: Option<PendingRequest>, head: HeadSender) {
         let told = format!("The MCP server did not answer. {}", why.sentence());
-        self.failed(call.as_ref(), &told).await;
-        let id = call.map_or(Value::Null, |it| it.id);
+        match why {
+            FailureCode::TimedOut | FailureCode::Broken => self.forget(pending.as_ref()),
+            // Nothing was sent, so the call did not run.
+            _ => self.failed(pending.as_ref(), &told).await,
+        }
+        let id = pending.map_or(Value::Null, |it| it.id);
         self.reply(head, 502, Some(message::error(&id, &told))).await;
     }
 }

@@ -81,7 +81,10 @@ impl RequestHeaders {
     /// Returns the headers of the request to the server.
     pub fn to_server(&self, secret: Option<&Secret<String>>, has_body: bool) -> Vec<(String, Secret<String>)> {
         let pair = |name: &str, value: String| (name.to_owned(), Secret::new(value));
-        let mut headers: Vec<_> = self.forwarded.iter().map(|(name, value)| pair(name, value.clone())).collect();
+        // Without a message there is nothing that these headers could name.
+        let names = |it: &&(&str, String)| has_body || ![METHOD, NAME].contains(&it.0);
+        let mut headers: Vec<_> =
+            self.forwarded.iter().filter(names).map(|(name, value)| pair(name, value.clone())).collect();
         headers.extend(self.session.iter().map(|it| pair(SESSION, it.clone())));
         headers.extend(secret.map(|it| pair("authorization", format!("Bearer {}", it.expose()))));
         if has_body {

@@ -14,6 +14,7 @@ pub mod message;
 pub mod open_calls;
 pub mod open_requests;
 pub mod relay;
+pub mod server_message;
 pub mod sse;
 pub mod tool_guard;
 pub mod tool_list;

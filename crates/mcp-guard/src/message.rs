@@ -1,9 +1,7 @@
-//! The messages of MCP that the guard must understand, and its own responses. Nothing here has an effect.
+//! The messages of an MCP client that the guard must understand, and its own responses. Nothing here has an effect.
 
 use std::collections::BTreeSet;
 
-use countersign_domain::chain::hash::Digest;
-use countersign_domain::json::canonical::canonical;
 use countersign_domain::json::parse::{DEPTH_CEILING, ParseLimits, parse};
 use serde_json::{Map, Value, json};
 
@@ -50,7 +48,7 @@ pub struct RefusedMessage {
 }
 
 /// The members of a JSON-RPC message.
-const MEMBERS: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"];
+pub const MEMBERS: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"];
 
 /// The members of a tool call's `params`. A task has no outcome when it is answered, so `task` is not one of them.
 const CALL_MEMBERS: [&str; 5] = ["name", "arguments", "_meta", "inputResponses", "requestState"];
@@ -87,6 +85,9 @@ pub fn read(line: &[u8]) -> Result<ClientMessage, RefusedMessage> {
         return Err(refused("the message has an unknown member"));
     }
     let params = message.get("params");
+    if message.get("method").is_some_and(|it| !it.is_string()) {
+        return Err(refused("`method` must be a text"));
+    }
     match message.get("method").and_then(Value::as_str) {
         Some("tools/call") => tool_request(message).map(ClientMessage::Call),
         Some("notifications/cancelled") => {
@@ -144,7 +145,8 @@ fn meta_of(sent: &Map<String, Value>) -> Map<String, Value> {
 /// Returns whether two names of an object, at any depth, differ only in case. Some servers read both as one member, so
 /// reviewers could see one value and the server use the other.
 fn has_twins(object: &Map<String, Value>) -> bool {
-    let names: BTreeSet<String> = object.keys().map(|it| it.to_lowercase()).collect();
+    // By way of upper case, because `ſ` is an `s` too.
+    let names: BTreeSet<String> = object.keys().map(|it| it.to_uppercase().to_lowercase()).collect();
     names.len() < object.len() || object.values().any(contains_twins)
 }
 
@@ -195,56 +197,6 @@ pub fn refusal(refused: &RefusedMessage) -> Vec<u8> {
     json!({"jsonrpc": "2.0", "id": id, "error": error}).to_string().into_bytes()
 }
 
-/// The response of the server to a request.
-pub struct ServerResponse {
-    pub id: Value,
-    pub result: CallResult,
-}
-
-/// The result of a call.
-#[derive(Debug, PartialEq, Eq)]
-pub enum CallResult {
-    /// The call has ended.
-    Ended {
-        succeeded: bool,
-        /// The digest of the result, for the record of the outcome.
-        digest: String,
-    },
-    /// The server asks its client for input. The client then sends the call again with this state.
-    InputRequired { state: Option<String> },
-    /// The call goes on, and its outcome will not be known.
-    Unknown,
-}
-
-impl CallResult {
-    /// Returns whether the call has ended.
-    pub const fn is_final(&self) -> bool {
-        matches!(self, Self::Ended { .. })
-    }
-}
-
-/// Reads a response. Returns `None` for any other message of the server.
-pub fn response(line: &[u8]) -> Option<ServerResponse> {
-    let message: Value = serde_json::from_slice(line).ok()?;
-    let id = message.get("id").filter(|it| !it.is_null() && message.get("method").is_none())?.clone();
-    let result = message.get("result");
-    let kind = result.and_then(|it| it.get("resultType")).map_or(Some("complete"), Value::as_str);
-    let result = match kind {
-        Some("complete") => {
-            let failed = result.is_none_or(|it| it.get("isError") == Some(&Value::Bool(true)));
-            let told = result.or(message.get("error")).unwrap_or(&Value::Null);
-            let digest = Digest::of_file(canonical(told).as_bytes()).to_string();
-            CallResult::Ended { succeeded: !failed, digest }
-        }
-        Some("input_required") => {
-            let state = result.and_then(|it| it.get("requestState")).and_then(Value::as_str);
-            CallResult::InputRequired { state: state.map(str::to_owned) }
-        }
-        _ => CallResult::Unknown,
-    };
-    Some(ServerResponse { id, result })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -271,6 +223,8 @@ mod tests {
             r#"{"id":1.5,"method":"tools/call","params":{"name":"read"}}"#,
             r#"{"id":1,"method":"tools/call","params":{"name":"read","arguments":[]}}"#,
             r#"{"id":1,"method":"tools/call"}"#,
+            r#"{"id":1,"method":["tools/call"],"params":{"name":"read"}}"#,
+            r#"{"id":1,"method":"tools/call","params":{"name":"read","arguments":{"dest":"a","deſt":"b"}}}"#,
             r#"{"id":1,"method":"tools/call","params":{"name":"read","arguments":{"to":"a","TO":"b"}}}"#,
             r#"{"id":1,"method":"tools/call","params":{"name":"read","arguments":{"in":[{"to":"a","To":"b"}]}}}"#,
             r#"{"id":1,"METHOD":"tools/call","params":{"name":"read"}}"#,
@@ -315,27 +269,5 @@ mod tests {
         assert_eq!(read(hidden), Ok(ClientMessage::Other));
         let line = rewritten(hidden).unwrap();
         assert!(!line.contains(&b'\r') && !line.contains(&b'\n'));
-    }
-
-    #[test]
-    fn outcome_of_a_response_is_read() {
-        let told = |line: &str| response(line.as_bytes()).map(|it| (it.id, it.result));
-        let ended = |line: &str| match told(line) {
-            Some((id, CallResult::Ended { succeeded, .. })) => (id == 1, succeeded),
-            other => panic!("{other:?}"),
-        };
-        assert_eq!(ended(r#"{"id":1,"result":{"content":[]}}"#), (true, true));
-        assert_eq!(ended(r#"{"id":1,"result":{"resultType":"complete"}}"#), (true, true));
-        assert_eq!(ended(r#"{"id":1,"result":{"isError":true}}"#), (true, false));
-        assert_eq!(ended(r#"{"id":1,"error":{"code":1}}"#), (true, false));
-        let interim = told(r#"{"id":1,"result":{"resultType":"input_required","requestState":"s"}}"#);
-        assert_eq!(interim, Some((json!(1), CallResult::InputRequired { state: Some("s".to_owned()) })));
-        for kind in ["\"task\"", "7", "null"] {
-            let line = format!(r#"{{"id":1,"result":{{"resultType":{kind}}}}}"#);
-            assert_eq!(told(&line), Some((json!(1), CallResult::Unknown)), "{line}");
-        }
-        for other in [r#"{"id":1,"method":"sampling/createMessage"}"#, r#"{"method":"notifications/message"}"#, "x"] {
-            assert_eq!(told(other), None, "{other}");
-        }
     }
 }

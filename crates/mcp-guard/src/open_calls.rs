@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use tokio::sync::Notify;
 
@@ -20,6 +21,8 @@ pub struct ForwardedCall {
     pub request: String,
     /// The name of the call: equal calls of one caller have equal names.
     pub call: String,
+    /// The end of the lease. A question of the server must be answered before it.
+    pub until: Instant,
 }
 
 /// How a response of the server ends a call.

@@ -11,8 +11,9 @@ use countersign_domain::json::canonical::canonical;
 use countersign_domain::primitives::secret::Secret;
 use serde_json::{Map, Value, json};
 
-/// The most keys in memory. Without its key, an equal call asks again, and the earlier request expires unused.
-const WAITING_MAX: usize = 10_000;
+/// The most keys of one caller in memory. Without its key, an equal call asks again, and the earlier request expires
+/// unused.
+const WAITING_OF_ONE_MAX: usize = 500;
 
 /// The keys of requests without a decision. A file for each of them survives a restart.
 pub struct OpenRequests {
@@ -24,8 +25,8 @@ pub struct OpenRequests {
 
 #[derive(Default)]
 struct CallKeys {
-    /// The keys of calls that ended while they waited, by the name of the call.
-    waiting: BTreeMap<String, String>,
+    /// The keys of calls that ended while they waited, by the caller and the name of the call.
+    waiting: BTreeMap<String, BTreeMap<String, String>>,
     /// The calls that are being decided.
     claimed: BTreeSet<String>,
 }
@@ -33,6 +34,7 @@ struct CallKeys {
 /// The key of one call, while it is decided.
 pub struct ClaimedKey<'o> {
     open: &'o OpenRequests,
+    caller: String,
     /// The name of the call. Equal calls have equal names. `None` for the second of two equal calls at once.
     name: Option<String>,
     pub key: String,
@@ -52,11 +54,17 @@ impl OpenRequests {
         let name = Digest::of_file(call.as_bytes()).to_string().replace(':', "-");
         let mut keys = self.keys();
         if !keys.claimed.insert(name.clone()) {
-            return ClaimedKey { open: self, name: None, key: new_key(), is_again: false };
+            return ClaimedKey { open: self, caller: caller.to_owned(), name: None, key: new_key(), is_again: false };
         }
-        let waiting = keys.waiting.remove(&name).or_else(|| self.stored(&name));
+        let waiting = keys.waiting.get_mut(caller).and_then(|it| it.remove(&name)).or_else(|| self.stored(&name));
         let is_again = waiting.is_some();
-        ClaimedKey { open: self, name: Some(name), key: waiting.unwrap_or_else(new_key), is_again }
+        ClaimedKey {
+            open: self,
+            caller: caller.to_owned(),
+            name: Some(name),
+            key: waiting.unwrap_or_else(new_key),
+            is_again,
+        }
     }
 
     fn keys(&self) -> MutexGuard<'_, CallKeys> {
@@ -75,9 +83,11 @@ impl ClaimedKey<'_> {
     pub fn keep(&self) {
         let Some(name) = &self.name else { return };
         let mut keys = self.open.keys();
-        if keys.waiting.len() < WAITING_MAX {
-            keys.waiting.insert(name.clone(), self.key.clone());
+        let of_caller = keys.waiting.entry(self.caller.clone()).or_default();
+        if of_caller.len() >= WAITING_OF_ONE_MAX {
+            of_caller.pop_first();
         }
+        of_caller.insert(name.clone(), self.key.clone());
         drop(keys);
         if let Some(folder) = &self.open.folder {
             // Without the file, a restart asks again. The earlier request then expires unused.
@@ -88,7 +98,14 @@ impl ClaimedKey<'_> {
     /// Deletes the key, because the call does not wait any more.
     pub fn delete(&self) {
         let Some(name) = &self.name else { return };
-        self.open.keys().waiting.remove(name);
+        let mut keys = self.open.keys();
+        if let Some(of_caller) = keys.waiting.get_mut(&self.caller) {
+            of_caller.remove(name);
+            if of_caller.is_empty() {
+                keys.waiting.remove(&self.caller);
+            }
+        }
+        drop(keys);
         if let Some(folder) = &self.open.folder {
             let _ = fs::remove_file(folder.join(name));
         }

@@ -10,6 +10,7 @@ use crate::exchange::{Exchange, ExchangeClient, HeadSender, PendingRequest, Resp
 use crate::headers;
 use crate::message;
 use crate::open_calls::CallEnd;
+use crate::server_message;
 use crate::sse::{EVENT_BYTES_MAX, SseEvent, SseReader};
 
 /// The time limit for one response.
@@ -18,6 +19,12 @@ pub const RESPONSE_TIME_MAX: Duration = Duration::from_secs(3600);
 /// The interval of heartbeats. A heartbeat keeps the connection open.
 const BEAT: Duration = Duration::from_secs(15);
 
+/// The time in which a client takes a piece of a stream.
+const TAKE_TIME_MAX: Duration = Duration::from_secs(60);
+
+const EVENT_STREAM: &str = "text/event-stream";
+const JSON: &str = "application/json";
+const UNREADABLE: &str = "the response of the server is no message that every client reads alike";
 const ENDED_EARLY: &str = "the response of the server ended early";
 const TOO_LONG: &str = "the server sent a message of more than 64 MiB";
 
@@ -32,7 +39,7 @@ pub async fn relay<A: Approvals, C: ExchangeClient>(
 }
 
 impl<A: Approvals, C: ExchangeClient> Exchange<A, C> {
-    async fn relay(self, response: ResponseStream, pending: Option<PendingRequest>, head: HeadSender) {
+    async fn relay(self, response: ResponseStream, pending: Option<PendingRequest>, mut head: HeadSender) {
         let status = response.status();
         let refused = match status {
             // The client has no credentials for the server, and a new location would be a way around the guard.
@@ -45,55 +52,61 @@ impl<A: Approvals, C: ExchangeClient> Exchange<A, C> {
             let id = pending.map_or(Value::Null, |it| it.id);
             return self.reply(head, 502, Some(message::error(&id, why))).await;
         }
-        let content_type = response.header("content-type").map(str::to_owned);
+        let kind = response.header("content-type").unwrap_or_default().to_ascii_lowercase();
         let session = response.header(headers::SESSION).map(str::to_owned);
-        let session = session.and_then(|it| {
-            let mark = self.client.session_mark(&it)?;
-            Some(headers::bound(&it, &mark))
-        });
-        let is_stream = content_type.as_deref().is_some_and(|it| it.starts_with("text/event-stream"));
-        if is_stream {
+        let session = session.and_then(|it| Some(headers::bound(&it, &self.client.session_mark(&it)?)));
+        if kind.starts_with(EVENT_STREAM) {
+            let content_type = Some(EVENT_STREAM.to_owned());
             if head.send(ResponseHead { status, content_type, session }).is_ok() || pending.is_some() {
                 self.follow(response, pending).await;
             }
             return;
         }
-        let body = match response.whole(EVENT_BYTES_MAX).await {
-            Ok(Some(body)) => body,
-            Ok(None) => return self.broken(pending, TOO_LONG, head).await,
-            Err(_) => return self.broken(pending, ENDED_EARLY, head).await,
+        let whole = tokio::select! {
+            whole = response.whole(EVENT_BYTES_MAX) => whole,
+            () = self.abandoned(pending.as_ref(), &mut head) => return,
         };
-        let body = self.seen(body, pending.as_ref()).await;
-        self.failed(pending.as_ref(), &format!("the server answered with status {status} and no result")).await;
-        let content_type = content_type.filter(|_| !body.is_empty());
-        let has_body = content_type.is_some();
-        if head.send(ResponseHead { status, content_type, session }).is_ok() && has_body {
+        let body = match whole {
+            Ok(Some(body)) => body,
+            Ok(None) => return self.broken(pending, 502, TOO_LONG, head).await,
+            Err(_) => return self.broken(pending, 502, ENDED_EARLY, head).await,
+        };
+        if body.is_empty() {
+            self.forget(pending.as_ref());
+            let _ = head.send(ResponseHead { status, content_type: None, session });
+            return;
+        }
+        let Some(message) = server_message::from_server(&body) else {
+            let status = if status >= 400 { status } else { 502 };
+            return self.broken(pending, status, UNREADABLE, head).await;
+        };
+        let body = self.seen(message, pending.as_ref()).await;
+        self.forget(pending.as_ref());
+        if head.send(ResponseHead { status, content_type: Some(JSON.to_owned()), session }).is_ok() {
             let _ = self.pieces.send(body).await;
         }
     }
 
-    async fn broken(self, pending: Option<PendingRequest>, why: &str, head: HeadSender) {
-        // The gateway does not know the outcome.
-        if let Some(pending) = &pending {
-            self.end(pending);
-        }
+    /// Answers a request whose response is no message. The gateway does not know the outcome of a call then.
+    async fn broken(self, pending: Option<PendingRequest>, status: u16, why: &str, head: HeadSender) {
+        self.forget(pending.as_ref());
         let id = pending.map_or(Value::Null, |it| it.id);
-        self.reply(head, 502, Some(message::error(&id, why))).await;
+        self.reply(head, status, Some(message::error(&id, why))).await;
     }
 
     /// Passes a stream of events on, until it ends or its client disconnects.
     async fn follow(self, mut response: ResponseStream, pending: Option<PendingRequest>) {
         let is_call = pending.as_ref().is_some_and(|it| it.is_call);
-        let mut reader = SseReader::default();
+        let (mut reader, mut beats) = (SseReader::default(), tokio::time::interval(BEAT));
+        beats.tick().await;
         loop {
             let piece = tokio::select! {
                 piece = response.chunk() => piece,
-                () = tokio::time::sleep(BEAT) => {
+                _ = beats.tick() => {
                     if !is_call && self.client.is_revoked().await {
                         break;
                     }
-                    // A comment keeps the connection open.
-                    let _ = self.pieces.send(b":\n\n".to_vec()).await;
+                    self.give(b":\n\n".to_vec()).await;
                     continue;
                 }
                 () = self.client.shut_down(), if !is_call => break,
@@ -102,32 +115,38 @@ impl<A: Approvals, C: ExchangeClient> Exchange<A, C> {
             let Ok(Some(piece)) = piece else { break };
             let Ok(events) = reader.push(&piece) else { break };
             for event in events {
-                let text = self.event(event, pending.as_ref()).await;
+                let text = self.event(&event, pending.as_ref()).await;
                 // A call goes on to its outcome without its client.
-                let _ = self.pieces.send(text).await;
+                if !self.give(text).await && !is_call {
+                    return;
+                }
             }
         }
-        if let Some(pending) = &pending {
-            match self.headers.disconnect_cancels() && self.pieces.is_closed() {
-                true => self.failed(Some(pending), "cancelled by the client while the call ran").await,
-                // Without its result, the outcome is unknown.
-                false => drop(self.end(pending)),
-            }
+        match self.headers.disconnect_cancels() && self.pieces.is_closed() {
+            true => self.failed(pending.as_ref(), "cancelled by the client while the call ran").await,
+            false => self.forget(pending.as_ref()),
         }
     }
 
-    async fn event(&self, event: SseEvent, pending: Option<&PendingRequest>) -> Vec<u8> {
-        match &event.data {
+    /// Sends a piece to the client. Returns whether the client took it in time.
+    async fn give(&self, piece: Vec<u8>) -> bool {
+        !self.pieces.is_closed()
+            && tokio::time::timeout(TAKE_TIME_MAX, self.pieces.send(piece)).await.is_ok_and(|it| it.is_ok())
+    }
+
+    /// Returns an event as it is passed on.
+    async fn event(&self, event: &SseEvent, pending: Option<&PendingRequest>) -> Vec<u8> {
+        let message = event.data.as_deref().filter(|it| !it.is_empty()).and_then(server_message::from_server);
+        match message {
+            Some(message) => event.with_data(&self.seen(message, pending).await),
             None => event.without_data(),
-            Some(data) if data.is_empty() => event.with_data(data),
-            Some(data) => event.with_data(&self.seen(data.clone(), pending).await),
         }
     }
 
     /// Returns a message of the server as the client sees it, and reports it if it is the outcome of the call.
-    async fn seen(&self, message: Vec<u8>, pending: Option<&PendingRequest>) -> Vec<u8> {
+    async fn seen(&self, message: Value, pending: Option<&PendingRequest>) -> Vec<u8> {
         if let Some(pending) = pending
-            && let Some(response) = message::response(&message)
+            && let Some(response) = server_message::response(&message)
             && response.id == pending.id
             && let CallEnd::Sent(sent) = self.end(pending)
         {

@@ -11,26 +11,26 @@ pub struct SseEvent {
     pub id: Option<String>,
     /// The delay in milliseconds after which a client reconnects.
     pub retry: Option<u64>,
-    /// The lines that are not data, as they were sent.
-    others: Vec<u8>,
+    kind: Option<String>,
 }
 
 impl SseEvent {
-    /// Returns the event with this data, as it is sent on.
+    /// Returns the event with this data, as it is sent on. The data has no line breaks.
     pub fn with_data(&self, data: &[u8]) -> Vec<u8> {
-        let mut text = self.others.clone();
-        for line in data.split(|it| matches!(it, b'\n' | b'\r')) {
-            text.extend_from_slice(b"data: ");
-            text.extend_from_slice(line);
-            text.push(b'\n');
-        }
-        text.push(b'\n');
-        text
+        [self.fields().as_bytes(), b"data: ", data, b"\n\n"].concat()
     }
 
     /// Returns the event without data, as it is sent on.
     pub fn without_data(&self) -> Vec<u8> {
-        [self.others.as_slice(), b"\n"].concat()
+        [self.fields().as_bytes(), b":\n\n"].concat()
+    }
+
+    /// Returns the other fields. Comments and unknown lines are not sent on, because a client could read them otherwise.
+    fn fields(&self) -> String {
+        let kind = self.kind.as_ref().map(|it| format!("event: {it}\n"));
+        let id = self.id.as_ref().map(|it| format!("id: {it}\n"));
+        let retry = self.retry.map(|it| format!("retry: {it}\n"));
+        [kind, id, retry].into_iter().flatten().collect()
     }
 
     fn add(&mut self, line: &[u8]) {
@@ -38,27 +38,31 @@ impl SseEvent {
             Some(at) => (&line[..at], line[at + 1..].strip_prefix(b" ").unwrap_or(&line[at + 1..])),
             None => (line, &[][..]),
         };
-        if name == b"data" {
-            let data = self.data.get_or_insert_default();
-            if !data.is_empty() {
-                data.push(b'\n');
-            }
-            data.extend_from_slice(value);
-            return;
-        }
-        self.others.extend_from_slice(line);
-        self.others.push(b'\n');
-        let text = || std::str::from_utf8(value).ok();
+        let text = || std::str::from_utf8(value).ok().filter(|it| !it.contains(is_break)).map(str::to_owned);
         match name {
-            b"id" => self.id = text().filter(|it| !it.contains('\0')).map(str::to_owned),
+            b"data" => {
+                let data = self.data.get_or_insert_default();
+                if !data.is_empty() {
+                    data.push(b'\n');
+                }
+                data.extend_from_slice(value);
+            }
+            b"id" => self.id = text(),
+            b"event" => self.kind = text(),
             b"retry" => self.retry = text().and_then(|it| it.parse().ok()),
             _ => {}
         }
     }
 
     fn bytes(&self) -> usize {
-        self.others.len() + self.data.as_ref().map_or(0, Vec::len)
+        let text = |it: &Option<String>| it.as_ref().map_or(0, String::len);
+        self.data.as_ref().map_or(0, Vec::len) + text(&self.id) + text(&self.kind)
     }
+}
+
+/// Returns whether some clients end a line at this character.
+fn is_break(it: char) -> bool {
+    it.is_control() || matches!(it, '\u{2028}' | '\u{2029}')
 }
 
 /// The event is longer than the limit. A part of a message would be another message.
@@ -94,7 +98,7 @@ impl SseReader {
 
     fn end_line(&mut self) -> Option<SseEvent> {
         if self.line.is_empty() {
-            return Some(std::mem::take(&mut self.event)).filter(|it| it.bytes() > 0);
+            return Some(std::mem::take(&mut self.event));
         }
         // A stream can begin with a byte order mark.
         self.event.add(self.line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(&self.line));
@@ -135,12 +139,14 @@ mod tests {
             assert_eq!((events[0].id.as_deref(), events[1].data.as_ref()), (Some("7"), None));
             assert_eq!((events[2].retry, events[2].data.as_deref()), (Some(30), Some(&b""[..])));
             assert_eq!(SseReader::default().push(text.as_bytes()).unwrap(), events, "one piece");
-            assert_eq!(
-                read(&String::from_utf8(events[0].with_data(b"x\ny")).unwrap())[0].data.as_deref(),
-                Some(&b"x\ny"[..])
-            );
-            assert_eq!(events[1].without_data(), b": beat\n\n");
+            assert_eq!(events[0].with_data(b"{}"), b"id: 7\ndata: {}\n\n");
+            assert_eq!(events[1].without_data(), b":\n\n", "comments are not sent on");
         }
         assert!(read("data: unfinished\n").is_empty());
+        // Other readers end a line at other characters, and could find data in a comment or in an id.
+        for hidden in [": x\u{b}data: y\n\n", "id: x\u{2028}data: y\n\n", "\u{feff}\u{feff}data: y\n\n"] {
+            let events = read(hidden);
+            assert_eq!(events[0].without_data(), b":\n\n", "{hidden:?}");
+        }
     }
 }

@@ -12,9 +12,10 @@ use tokio::sync::Notify;
 
 use crate::approvals::{Approval, ApprovalFailure, ApprovalStatus, Approvals, AskedCall, UsedApproval};
 use crate::continuations::Continuations;
-use crate::message::{CallResult, ToolRequest};
+use crate::message::ToolRequest;
 use crate::open_calls::ForwardedCall;
 use crate::open_requests::{ClaimedKey, OpenRequests};
+use crate::server_message::{self, CallResult};
 use crate::tool_list::{ToolList, ToolPins};
 
 /// The time that an instance asks reviewers to decide in. The policy's own time is the limit.
@@ -59,11 +60,9 @@ impl<A: Approvals> ToolGuard<A> {
     pub async fn decide(&self, request: &ToolRequest, stop: &Notify) -> CallVerdict {
         let name = self.call_name(request);
         if let Some(continued) = &request.continued {
-            return match self.continuations.take(&name, continued.state.as_deref()) {
-                Some(request_id) => {
-                    let sent = ForwardedCall { request: request_id, call: name };
-                    CallVerdict::Run { sent, arguments: request.arguments.clone() }
-                }
+            let sent = self.continuations.take(&name, continued.state.as_deref());
+            return match sent.filter(|_| !self.pins.is_changed(&request.name)) {
+                Some(sent) => CallVerdict::Run { sent, arguments: request.arguments.clone() },
                 None => CallVerdict::NotRun(NOT_CONTINUED.to_owned()),
             };
         }
@@ -79,10 +78,10 @@ impl<A: Approvals> ToolGuard<A> {
             () = stop.notified() => None,
         };
         match approved {
-            Some(Ok(approval)) => CallVerdict::Run {
-                sent: ForwardedCall { request: approval.id, call: name },
-                arguments: approval.arguments,
-            },
+            Some(Ok(UsedApproval { approval, lease })) => {
+                let sent = ForwardedCall { request: approval.id, call: name, until: SystemClock.instant() + lease };
+                CallVerdict::Run { sent, arguments: approval.arguments }
+            }
             Some(Err(why)) => CallVerdict::NotRun(why),
             None => {
                 claimed.delete();
@@ -100,7 +99,7 @@ impl<A: Approvals> ToolGuard<A> {
                 let _ = self.approvals.report(&sent.request, *succeeded, &note).await;
             }
             CallResult::InputRequired { state } => {
-                self.continuations.put(&sent.call, state.as_deref(), &sent.request);
+                self.continuations.put(sent, state.as_deref());
             }
             CallResult::Unknown => {}
         }
@@ -111,9 +110,12 @@ impl<A: Approvals> ToolGuard<A> {
         let _ = self.approvals.report(request, false, why).await;
     }
 
-    /// Returns a message of the server. A list of tools has only those that the policy allows.
-    pub async fn shown(&self, line: Vec<u8>) -> Vec<u8> {
-        let Some(list) = ToolList::read(&line) else { return line };
+    /// Returns a message of the server as it is passed on. A list of tools has only those that the policy allows.
+    pub async fn shown(&self, message: Value) -> Vec<u8> {
+        let list = match ToolList::of(message) {
+            Ok(list) => list,
+            Err(other) => return server_message::line_of(&other),
+        };
         let mut names = list.unchanged(&self.pins);
         // No policy can name other tools, so no call of them is allowed.
         names.retain(|it| ToolName::try_from(self.full_name(it)).is_ok());
@@ -148,7 +150,7 @@ impl<A: Approvals> ToolGuard<A> {
     }
 
     /// Returns the used approval of a call, or the reason for the model why there is none.
-    async fn approved(&self, call: &AskedCall, claimed: &mut ClaimedKey<'_>) -> Result<Approval, String> {
+    async fn approved(&self, call: &AskedCall, claimed: &mut ClaimedKey<'_>) -> Result<UsedApproval, String> {
         if self.pins.is_changed(&call.tool) {
             let file = self.pins.file().map_or_else(String::new, |it| format!(" from {}", it.display()));
             return Err(format!("{CHANGED} To accept it, an operator removes the tool{file} and starts again."));
@@ -170,7 +172,7 @@ impl<A: Approvals> ToolGuard<A> {
     }
 
     /// Waits for the decision and uses the approval.
-    async fn used(&self, claimed: &ClaimedKey<'_>, asked: Approval) -> Result<Approval, NoApproval> {
+    async fn used(&self, claimed: &ClaimedKey<'_>, asked: Approval) -> Result<UsedApproval, NoApproval> {
         let approval = self.decided(claimed, asked).await?;
         if let Some(why) = refused(&approval) {
             // The request is decided, so no later call waits for it.
@@ -198,9 +200,7 @@ impl<A: Approvals> ToolGuard<A> {
                 self.report_failure(&approval.id, "the approval arrived too late to run the call").await;
                 Err(NoApproval::Because(EXPIRED.to_owned()))
             }
-            Ok(UsedApproval { approval: used, .. }) if used.consumed && used.arguments == approval.arguments => {
-                Ok(used)
-            }
+            Ok(used) if used.approval.consumed && used.approval.arguments == approval.arguments => Ok(used),
             Ok(_) => Err(NoApproval::Because(UNAVAILABLE.to_owned())),
             Err(ApprovalFailure::Refused { code, .. }) if is_stale(&code) => Err(NoApproval::Stale),
             Err(other) => Err(NoApproval::Because(words(&other))),

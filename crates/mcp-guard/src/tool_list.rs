@@ -4,7 +4,8 @@
 //! is pinned, and a tool with another one is neither listed nor called.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::{fs, io};
 
@@ -12,10 +13,13 @@ use countersign_domain::chain::hash::Digest;
 use countersign_domain::json::canonical::canonical;
 use serde_json::Value;
 
-use crate::message;
+use crate::{message, server_message};
 
 /// The name of the file with the pinned descriptions.
 const FILE: &str = "tools.json";
+
+/// The most tools of a server.
+const PINNED_MAX: usize = 10_000;
 
 /// The pinned descriptions, by the name of the tool.
 pub struct ToolPins {
@@ -63,13 +67,15 @@ impl ToolPins {
             match pins.digests.get(name) {
                 Some(pinned) if *pinned == digest => {}
                 Some(_) => drop(pins.changed.insert(name.to_owned())),
+                // A server with more tools gets no more of them through.
+                None if pins.digests.len() >= PINNED_MAX => drop(pins.changed.insert(name.to_owned())),
                 None => drop(pins.digests.insert(name.to_owned(), digest)),
             }
         }
         if let (Some(file), true) = (&self.file, pins.digests.len() > before) {
             let text = serde_json::to_vec_pretty(&pins.digests).unwrap_or_default();
             // Without the file, the pins are those of this session only.
-            let _ = file.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::write(file, text));
+            let _ = write_whole(file, &text);
         }
     }
 
@@ -85,16 +91,13 @@ pub struct ToolList {
 }
 
 impl ToolList {
-    /// Reads a message. Returns `None` if it is not a list of tools. It is recognized by its content, so that a list in
-    /// an unexpected place is read too.
-    pub fn read(line: &[u8]) -> Option<Self> {
-        let message: Value = serde_json::from_slice(line).ok()?;
-        message.pointer("/result/tools")?.as_array()?;
-        // The result of a call.
-        if message.pointer("/result/content").is_some() {
-            return None;
+    /// Takes a message that is a list of tools. It is recognized by its content, so that a list in an unexpected place is
+    /// read too.
+    pub fn of(message: Value) -> Result<Self, Value> {
+        match message.pointer("/result/tools").is_some_and(Value::is_array) {
+            true => Ok(Self { message }),
+            false => Err(message),
         }
-        Some(Self { message })
     }
 
     fn tools(&self) -> &[Value] {
@@ -113,13 +116,22 @@ impl ToolList {
         let kept = |it: &&Value| name_of(it).is_some_and(|name| names.contains(name));
         let tools: Vec<Value> = self.tools().iter().filter(kept).cloned().collect();
         self.message["result"]["tools"] = Value::Array(tools);
-        self.message.to_string().into_bytes()
+        server_message::line_of(&self.message)
     }
 
     /// Returns an error instead of the list.
     pub fn refused(&self, why: &str) -> Vec<u8> {
         message::error(&self.message["id"], why)
     }
+}
+
+/// Writes a file in a folder of its owner. A crash leaves the earlier file.
+fn write_whole(file: &Path, text: &[u8]) -> io::Result<()> {
+    let folder = file.parent().unwrap_or(Path::new("."));
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    let beside = file.with_extension("new");
+    fs::write(&beside, text)?;
+    fs::rename(&beside, file)
 }
 
 fn name_of(tool: &Value) -> Option<&str> {
@@ -133,7 +145,7 @@ mod tests {
     use super::*;
 
     fn list(tools: &Value) -> ToolList {
-        ToolList::read(json!({"jsonrpc": "2.0", "id": 1, "result": {"tools": tools}}).to_string().as_bytes()).unwrap()
+        ToolList::of(json!({"jsonrpc": "2.0", "id": 1, "result": {"tools": tools}})).ok().unwrap()
     }
 
     fn tool(name: &str, description: &str) -> Value {
@@ -160,12 +172,14 @@ mod tests {
     #[test]
     fn list_keeps_its_other_members() {
         let tools = json!([tool("a", "x"), tool("b", "y")]);
-        let line = json!({"jsonrpc": "2.0", "id": 1, "result": {"tools": tools, "nextCursor": "n"}});
-        let only = ToolList::read(line.to_string().as_bytes()).unwrap().only(&BTreeSet::from(["b".to_owned()]));
+        let message = json!({"jsonrpc": "2.0", "id": 1, "result": {"tools": tools, "nextCursor": "n"}});
+        let only = ToolList::of(message).ok().unwrap().only(&BTreeSet::from(["b".to_owned()]));
         let told: Value = serde_json::from_slice(&only).unwrap();
         assert_eq!(told["result"], json!({"tools": [tool("b", "y")], "nextCursor": "n"}));
-        for other in [r#"{"id":1,"error":{"code":1}}"#, r#"{"id":1,"result":{"content":[],"tools":[]}}"#] {
-            assert!(ToolList::read(other.as_bytes()).is_none(), "{other}");
-        }
+        assert!(ToolList::of(json!({"id": 1, "error": {"code": 1}})).is_err());
+        assert!(
+            ToolList::of(json!({"id": 1, "result": {"content": [], "tools": []}})).is_ok(),
+            "other members hide nothing"
+        );
     }
 }

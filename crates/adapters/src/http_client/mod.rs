@@ -312,6 +312,8 @@ fn prepared(timeout: Duration) -> reqwest::ClientBuilder {
         // The delivery worker decides about retries and counts them.
         .retry(retry::never())
         .timeout(timeout)
+        // Streams have a longer limit for the whole response, and not for this.
+        .connect_timeout(timeout)
         // A small compressed response must not expand to a large one (decompression bomb).
         .no_gzip()
         .no_brotli()

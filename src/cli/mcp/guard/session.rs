@@ -3,10 +3,9 @@
 use std::io;
 use std::sync::Arc;
 
-use countersign_mcp_guard::message::{
-    self, ClientMessage, MESSAGE_BYTES_MAX, RefusedMessage, ServerResponse, ToolRequest,
-};
+use countersign_mcp_guard::message::{self, ClientMessage, MESSAGE_BYTES_MAX, RefusedMessage, ToolRequest};
 use countersign_mcp_guard::open_calls::{CallEnd, CallProgress, CancelledCall, ForwardedCall, OpenCalls};
+use countersign_mcp_guard::server_message::{self, ServerResponse};
 use countersign_mcp_guard::tool_guard::{CallVerdict, ToolGuard};
 use serde_json::Value;
 use tokio::io::{AsyncBufRead, BufReader};
@@ -116,7 +115,11 @@ impl GuardSession {
         let mut reports = JoinSet::new();
         while let Some(line) = from.recv().await {
             while reports.try_join_next().is_some() {}
-            if let Some(response) = message::response(&line) {
+            let Some(message) = server_message::from_server(&line) else {
+                // Some servers print other lines too.
+                continue;
+            };
+            if let Some(response) = server_message::response(&message) {
                 match self.calls.end(&response.id.to_string()) {
                     // The server has not got this call.
                     CallEnd::NotSent => continue,
@@ -128,7 +131,7 @@ impl GuardSession {
                     CallEnd::NoCall => {}
                 }
             }
-            let _ = to_client.send(self.guard.shown(line).await).await;
+            let _ = to_client.send(self.guard.shown(message).await).await;
         }
         while reports.join_next().await.is_some() {}
     }

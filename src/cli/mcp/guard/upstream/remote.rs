@@ -11,8 +11,8 @@ use std::time::Duration;
 use countersign_adapters::http_client::{HttpClient, HttpClientSettings, HttpRequest, Method, ResponseStream};
 use countersign_adapters::network::Network;
 use countersign_domain::primitives::secret::Secret;
-use countersign_mcp_guard::message;
 use countersign_mcp_guard::sse::{EVENT_BYTES_MAX, SseReader};
+use countersign_mcp_guard::{message, server_message};
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 use url::Url;
@@ -143,7 +143,8 @@ impl RemoteServer {
         begins: bool,
     ) -> Result<(), String> {
         let status = response.status();
-        let is_stream = response.header("content-type").is_some_and(|it| it.starts_with("text/event-stream"));
+        let is_stream =
+            response.header("content-type").is_some_and(|it| it.to_ascii_lowercase().starts_with("text/event-stream"));
         if is_stream && status == 200 {
             return self.follow(response, id, begins).await;
         }
@@ -175,7 +176,8 @@ impl RemoteServer {
                     pause = event.retry.map_or(pause, Duration::from_millis).min(RECONNECT_PAUSE_MAX);
                     let Some(data) = event.data.filter(|it| !it.is_empty()) else { continue };
                     failures = 0;
-                    let answered = message::response(&data).map(|it| it.id);
+                    let answered =
+                        server_message::from_server(&data).and_then(|it| server_message::response(&it)).map(|it| it.id);
                     self.tell(data, begins).await;
                     if answered.is_some() && answered.as_ref() == id {
                         return Ok(());

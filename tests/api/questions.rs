@@ -211,7 +211,7 @@ const PAGES: &[(&str, usize)] = &[
     ("/threads/T/compare?from=1&to=2", 18),
     ("/log", 8),
     ("/log?thread=T", 12),
-    ("/policies", 11),
+    ("/policies", 13),
     ("/rejections", 8),
     ("/emergency", 9),
     ("/account", 9),

@@ -13,6 +13,7 @@ async fn from_the_set_up_link_to_an_approval_that_the_agent_learns_of() {
     let tab = browser.tab(&gateway).await;
     tab.goto(&format!("/set-up/{secret}")).await;
     tab.fill("User name", "ana").await;
+    tab.fill("Groups", "reviewers").await;
     tab.fill("Password", PASSWORD).await;
     tab.press("Set up account").await;
     assert!(tab.text().await.contains("No reviews are waiting."));

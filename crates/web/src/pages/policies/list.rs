@@ -1,10 +1,10 @@
 //! `GET /policies`: the active policy and the latest policy change requests of each flow.
 
 use countersign_domain::operations::flow_findings::flow_findings;
+use countersign_domain::policy::Policy;
 use countersign_domain::policy_changes::change_request::{PolicyChangeRequest, PolicyChangeState};
-use countersign_domain::primitives::id::FlowId;
 use countersign_domain::primitives::time::Timestamp;
-use countersign_domain::threads::flow::Mode;
+use countersign_domain::threads::flow::{Flow, Mode};
 use countersign_service::error::Result;
 use countersign_service::policies::Policies;
 use countersign_service::policy_changes::PolicyChanges;
@@ -28,21 +28,21 @@ pub async fn show(
 ) -> Result<PoliciesPage> {
     let (mut flows, facts) = (Vec::new(), policy_changes.access_facts().await?);
     for flow in policies.flows().await? {
-        let policy = policies.active_policy(&flow).await?;
-        let findings = flow_findings(&policy, &facts);
-        let findings = findings.iter().map(FindingRow::from).collect();
-        flows.push(FlowCard { findings, ..card(&policies, &policy_changes, &visitor, &flow).await? });
+        let flow = policies.flow_with_policy(&flow).await?;
+        let policy = policies.active_policy(&flow.id).await?;
+        let findings = flow_findings(&policy, &facts).iter().map(FindingRow::from).collect();
+        let amendments = policy_changes.policy_changes_of(&flow.id).await?;
+        let now = visitor.now();
+        let amendments = amendments.iter().take(AMENDMENTS_SHOWN).map(|it| row(it, now)).collect();
+        flows.push(FlowCard { findings, amendments, ..card(&flow, &policy, now) });
     }
     Ok(PoliciesPage { shell: visitor.shell(None).await?, flows })
 }
 
-async fn card(policies: &Policies, policy_changes: &PolicyChanges, visitor: &Visitor, id: &FlowId) -> Result<FlowCard> {
-    let now = visitor.now();
-    let flow = policies.flow_with_policy(id).await?;
-    let policy = policies.active_policy(id).await?;
-    let amendments = policy_changes.policy_changes_of(id).await?;
-    Ok(FlowCard {
-        name: SafeLine::new(id.as_str()),
+/// Returns the card of a flow, without findings and policy change requests.
+fn card(flow: &Flow, policy: &Policy, now: Timestamp) -> FlowCard {
+    FlowCard {
+        name: SafeLine::new(flow.id.as_str()),
         mode: match policy.mode() {
             Mode::Enforce => "Enforced",
             Mode::Observe => "Observe mode",
@@ -53,8 +53,8 @@ async fn card(policies: &Policies, policy_changes: &PolicyChanges, visitor: &Vis
         accepts: flow.accepts.iter().map(|it| DigestText::new(it.to_string())).collect(),
         findings: Vec::new(),
         text: policy.source().text.lines().map(SafeLine::new).collect(),
-        amendments: amendments.iter().take(AMENDMENTS_SHOWN).map(|it| row(it, now)).collect(),
-    })
+        amendments: Vec::new(),
+    }
 }
 
 pub fn row(amendment: &PolicyChangeRequest, now: Timestamp) -> PolicyChangeRow {

@@ -26,6 +26,9 @@ SCHEMAS = DESCRIBED["components"]["schemas"]
 # Spoken by MCP clients, and by clients of the Agent Approval Protocol and the guard.
 OTHERS = {
     ("POST", "/mcp"),
+    ("POST", "/mcp/upstreams/{name}"),
+    ("GET", "/mcp/upstreams/{name}"),
+    ("DELETE", "/mcp/upstreams/{name}"),
     ("POST", "/v1/callable-tools"),
     ("POST", "/v1/hooks/claude-code"),
     ("POST", "/aap/v1/requests"),

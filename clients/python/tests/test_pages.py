@@ -106,7 +106,8 @@ def test_the_tool_call_quickstart_prints_what_it_shows(
     (guard,) = blocks(TOOL_CALLS, "bash guard")
     printed = typed(guard, monkeypatch, tmp_path)
     env = tmp_path / ".env"
-    assert "\nINSTANCE=cs_" in env.read_text() and env.stat().st_mode & 0o777 == 0o600
+    assert "\nINSTANCE=cs_" in env.read_text()
+    assert env.stat().st_mode & 0o777 == 0o600
     # The page shows the configuration that the command prints, for another folder and server.
     (shown,) = (json.loads(it) for it in blocks(TOOL_CALLS, "json") if '"mcpServers": {"files"' in it)
     (made,) = (json.loads(it) for it in printed if it.startswith('{"mcpServers"'))

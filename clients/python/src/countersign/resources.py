@@ -111,6 +111,10 @@ class PolicyActive:
     flow: str
     policy: str
     accepts: tuple[str, ...]
+    nodes: tuple[str, ...] = ()
+    stages: tuple[dict[str, Json], ...] = ()
+    warnings: tuple[dict[str, Json], ...] = ()
+    findings: tuple[dict[str, Json], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -255,6 +259,7 @@ class Rejection:
     tool: Json
     instruction: str | None
     errors: tuple[dict[str, Json], ...]
+    unfillable: tuple[dict[str, Json], ...] = ()
 
 
 @dataclass(frozen=True)

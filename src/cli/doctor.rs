@@ -13,7 +13,6 @@ use crate::config::Config;
 
 /// Exits with 0 if there is no problem, and with 1 otherwise. Warnings alone are no problem.
 pub fn run(config: &Config, out: &mut CommandOutput<'_>) -> std::result::Result<CommandExit, CliError> {
-    open_service::need_database(config)?;
     let mut findings = open_service::with_service(config, |service| async move { findings_of(&service).await })?;
     findings.extend(health::problem(config).map(|problem| {
         let address = config.listen;

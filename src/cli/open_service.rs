@@ -24,11 +24,27 @@ pub(super) fn with_service<T, F: Future<Output = Result<T>>>(
     config: &Config,
     run: impl FnOnce(Arc<Service>) -> F,
 ) -> std::result::Result<T, CliError> {
+    need_database(config)?;
+    run_on(config, SqliteOpenMode::Beside, run)
+}
+
+/// Runs one use case on the configured gateway. Creates its database if there is none.
+pub(super) fn with_new_service<T, F: Future<Output = Result<T>>>(
+    config: &Config,
+    run: impl FnOnce(Arc<Service>) -> F,
+) -> std::result::Result<T, CliError> {
+    let mode = if has_database(config) { SqliteOpenMode::Beside } else { SqliteOpenMode::Serving };
+    run_on(config, mode, run)
+}
+
+fn run_on<T, F: Future<Output = Result<T>>>(
+    config: &Config,
+    mode: SqliteOpenMode,
+    run: impl FnOnce(Arc<Service>) -> F,
+) -> std::result::Result<T, CliError> {
     block_on(async {
         // A command has no listener of its own, so the configured address is used for links.
         let url = config.public_url(config.listen).as_str().to_owned();
-        // Only `init` reaches this without a database, and creates it.
-        let mode = if has_database(config) { SqliteOpenMode::Beside } else { SqliteOpenMode::Serving };
         let service = wiring::open(config, url, mode).await?;
         Ok(run(service).await?)
     })

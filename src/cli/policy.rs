@@ -152,7 +152,6 @@ fn put_in_force(
 
 /// Lists the flows with their active policies.
 fn list(config: &Config, out: &mut CommandOutput<'_>) -> Result<CommandExit, CliError> {
-    open_service::need_database(config)?;
     let flows = open_service::with_service(config, |service| async move {
         let mut flows = Vec::new();
         for id in service.policies.flows().await? {
@@ -173,7 +172,6 @@ fn list(config: &Config, out: &mut CommandOutput<'_>) -> Result<CommandExit, Cli
 
 /// Prints the text of a policy, as it was submitted.
 fn show(which: &args::PolicyShow, config: &Config, out: &mut CommandOutput<'_>) -> Result<CommandExit, CliError> {
-    open_service::need_database(config)?;
     let named = which.policy.as_deref().map(Digest::try_from).transpose();
     let named = named.map_err(|error| CliError::Given(error.to_string()))?;
     let flow = &which.flow;

@@ -36,7 +36,6 @@ pub fn run(
 
 /// Lists all accounts by name.
 fn list(config: &Config, out: &mut CommandOutput<'_>) -> Result<CommandExit, CliError> {
-    open_service::need_database(config)?;
     let people = open_service::with_service(config, |service| async move { service.identity.people().await })?;
     let line = |it: &Account| {
         let word = if it.disabled { "disabled" } else { "enabled" };

@@ -50,7 +50,7 @@ pub fn run(
     Policy::compile_submitted(&source).map_err(|error| CliError::Given(format!("the names do not fit: {error}")))?;
     let url = config.public_url(config.listen).as_str().to_owned();
     let names = tokens_of(&wanted.subject);
-    let prepared = open_service::with_service(config, |service| async move {
+    let prepared = open_service::with_new_service(config, |service| async move {
         let prepared = prepare(&service, &wanted, source, names).await;
         prepared.map(|it| (it, wanted))
     });
@@ -219,6 +219,9 @@ fn lines_to_paste(wanted: &SetupAnswers, env: &Path) -> Value {
         ". \"$0\"; export COUNTERSIGN_URL=\"$GATE\" COUNTERSIGN_TOKEN=\"$INSTANCE\"; exec countersign mcp guard \"$@\"";
     let mut words = vec!["-c".to_owned(), script.to_owned(), whole.display().to_string()];
     words.extend(server.iter().flat_map(|it| ["--name".to_owned(), it.clone()]));
+    // A restarted guard finds the approvals of calls that waited.
+    let state = whole.with_file_name("guard").display().to_string();
+    words.extend(["--state".to_owned(), state]);
     words.extend(["--", "COMMAND", "ARGUMENTS"].map(str::to_owned));
     let mcp = json!({"mcpServers": {name: {"command": "sh", "args": words}}});
     let python = "client = agentapprovalprotocol.Client(os.environ[\"GATE\"] + \"/aap\", os.environ[\"INSTANCE\"])";

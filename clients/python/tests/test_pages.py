@@ -113,6 +113,7 @@ def test_the_tool_call_quickstart_prints_what_it_shows(
     (made,) = (json.loads(it) for it in printed if it.startswith('{"mcpServers"'))
     shown, made = (it["mcpServers"]["files"]["args"] for it in (shown, made))
     assert (shown[1], shown[3:6], made[2]) == (made[1], made[3:6], str(env))
+    assert (shown[7], made[6:8]) == ("--", [str(tmp_path / "guard"), "--"])
     (policy,) = blocks(TOOL_CALLS, "toml refunds.toml")
     (tmp_path / "refunds.toml").write_text(policy)
     begin, *steps = blocks(TOOL_CALLS, "bash")

@@ -15,6 +15,7 @@ use serde_json::json;
 
 use crate::gateway::{TestGateway, spawn_with_policy, token};
 use crate::guarded::{GuardedClient, blocking, outcomes, threads};
+use crate::mcp_upstreams::ScriptedServer;
 
 /// A flow whose agent may call each tool of the server.
 const POLICY: &str = r#"
@@ -53,7 +54,11 @@ struct FaultScenario {
 
 impl FaultScenario {
     async fn new() -> Self {
-        let g = spawn_with_policy(POLICY).await;
+        Self::with(POLICY).await
+    }
+
+    async fn with(policy: &str) -> Self {
+        let g = spawn_with_policy(policy).await;
         let token = token(&g.service, "bot", MachineRole::Instance, &["agent"]).await;
         Self { g, token }
     }
@@ -66,6 +71,17 @@ impl FaultScenario {
         command.args(["--", "python3", "-c", SERVER]).arg(self.g.folder.path().join("calls"));
         command.env("COUNTERSIGN_TOKEN", &self.token).stderr(Stdio::null());
         GuardedClient::start(command)
+    }
+
+    /// Calls a tool through a guard, and returns the answer.
+    async fn calls_once(&self, mut guard: GuardedClient, tool: &'static str) -> String {
+        blocking(move || {
+            writeln!(guard.asks, "{}", call(1, tool)).unwrap();
+            let told = guard.line();
+            guard.close();
+            told
+        })
+        .await
     }
 
     /// The calls that the server got.
@@ -94,14 +110,7 @@ async fn call_of_a_killed_guard_is_not_sent_again_and_its_outcome_is_unknown() {
     guard.child.kill().unwrap();
     blocking(move || guard.close()).await;
     // A new guard sends nothing by itself.
-    let mut guard = it.guard(&it.g.url);
-    let told = blocking(move || {
-        writeln!(guard.asks, "{}", call(2, "quick")).unwrap();
-        let told = guard.line();
-        guard.close();
-        told
-    })
-    .await;
+    let told = it.calls_once(it.guard(&it.g.url), "quick").await;
     assert!(told.contains("done"), "{told}");
     assert_eq!(it.calls(), ["slow", "quick"]);
     it.g.pass(Duration::from_secs(3600));
@@ -117,33 +126,50 @@ async fn call_runs_once_if_a_message_to_the_gateway_or_its_answer_is_lost() {
     let it = FaultScenario::new().await;
     let mut count = 0;
     for path in ["/aap/v1/requests ", "/consume ", "/outcome "] {
-        for loss in [Loss::Request, Loss::Response] {
-            let mut guard = it.guard(&lossy_proxy(&it.g.url, path, loss));
-            let told = blocking(move || {
-                writeln!(guard.asks, "{}", call(1, "quick")).unwrap();
-                let told = guard.line();
-                guard.close();
-                told
-            })
-            .await;
+        for fault in [Fault::LostRequest, Fault::LostResponse] {
+            let told = it.calls_once(it.guard(&faulty_proxy(&it.g.url, path, fault)), "quick").await;
             count += 1;
-            assert!(told.contains("done"), "{path} {loss:?}: {told}");
-            assert_eq!(it.calls().len(), count, "{path} {loss:?}");
+            assert!(told.contains("done"), "{path} {fault:?}: {told}");
+            assert_eq!(it.calls().len(), count, "{path} {fault:?}");
         }
     }
     assert_eq!(outcomes(&it.g).await, ["succeeded"; 6]);
     assert_eq!(threads(&it.g).await.len(), 6, "a repeated request asks for nothing new");
 }
 
-/// The message that a proxy loses, once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Loss {
-    Request,
-    Response,
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn approval_that_arrives_late_is_not_used() {
+    let it = FaultScenario::with(&POLICY.replace("[approval]\n", "[approval]\nwrite_lease = \"2s\"\n")).await;
+    let late = Fault::LateResponse(Duration::from_millis(1_500));
+    let told = it.calls_once(it.guard(&faulty_proxy(&it.g.url, "/consume ", late)), "quick").await;
+    assert!(told.contains("expired before the call could run"), "{told}");
+    assert!(it.calls().is_empty());
+    assert_eq!(outcomes(&it.g).await, ["failed"]);
 }
 
-/// A proxy before the gateway that breaks the connection of the first request to this path.
-fn lossy_proxy(gateway: &str, path: &'static str, loss: Loss) -> String {
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn outcome_is_unknown_if_a_remote_server_does_not_tell_it() {
+    let (server, it) = (ScriptedServer::start(), FaultScenario::new().await);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_countersign"));
+    command.args(["mcp", "guard", "--gateway", &it.g.url, "--name", "files", "--upstream", &server.url]);
+    command.env("COUNTERSIGN_TOKEN", &it.token).stderr(Stdio::null());
+    let told = it.calls_once(GuardedClient::start(command), "late").await;
+    assert!(told.contains("did not answer this request"), "{told}");
+    assert_eq!(server.calls_of("late"), 1);
+    assert!(outcomes(&it.g).await.is_empty(), "the call may have run");
+}
+
+/// The fault of a proxy, in the first request to a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fault {
+    LostRequest,
+    LostResponse,
+    LateResponse(Duration),
+}
+
+/// A proxy before the gateway with one fault.
+#[expect(clippy::disallowed_methods, reason = "the delay itself is tested")]
+fn faulty_proxy(gateway: &str, path: &'static str, fault: Fault) -> String {
     let gateway = gateway.strip_prefix("http://").unwrap().to_owned();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://localhost:{}", listener.local_addr().unwrap().port());
@@ -160,7 +186,7 @@ fn lossy_proxy(gateway: &str, path: &'static str, loss: Loss) -> String {
                     let named = piece[..count].windows(path.len()).any(|it| it == path.as_bytes());
                     if named && !lost.swap(true, Ordering::SeqCst) {
                         breaks.store(true, Ordering::SeqCst);
-                        if loss == Loss::Request {
+                        if fault == Fault::LostRequest {
                             let _ = client.shutdown(std::net::Shutdown::Both);
                             return;
                         }
@@ -173,7 +199,12 @@ fn lossy_proxy(gateway: &str, path: &'static str, loss: Loss) -> String {
             thread::spawn(move || {
                 let mut piece = [0; 16 * 1024];
                 while let Ok(count @ 1..) = from_server.read(&mut piece) {
-                    if broken.load(Ordering::SeqCst) || to_client.write_all(&piece[..count]).is_err() {
+                    let is_broken = broken.swap(false, Ordering::SeqCst);
+                    if let (true, Fault::LateResponse(delay)) = (is_broken, fault) {
+                        thread::sleep(delay);
+                    }
+                    let is_lost = is_broken && fault == Fault::LostResponse;
+                    if is_lost || to_client.write_all(&piece[..count]).is_err() {
                         let _ = to_client.shutdown(std::net::Shutdown::Both);
                         return;
                     }

@@ -2,12 +2,9 @@
 //! not at all.
 
 use std::fs;
-use std::io::{Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::thread;
-use std::time::Duration;
 
 use countersign_domain::identity::account::MachineRole;
 use countersign_domain::reviews::VoteVerdict;
@@ -68,22 +65,18 @@ impl GuardScenario {
     }
 
     fn client(&self, wait: u64) -> GuardedClient {
-        self.client_at(&self.g.url, wait)
-    }
-
-    fn client_at(&self, gateway: &str, wait: u64) -> GuardedClient {
         let server = crate::npm::modules("mcp_servers").join("@modelcontextprotocol/server-filesystem/dist/index.js");
-        let mut command = self.official_client(gateway, wait);
+        let mut command = self.official_client(wait);
         command.arg("--state").arg(self.state()).args(["--", "node"]).arg(server).arg(self.files.path());
         GuardedClient::start(command)
     }
 
     /// The official client, which starts the guard.
-    fn official_client(&self, gateway: &str, wait: u64) -> Command {
+    fn official_client(&self, wait: u64) -> Command {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mcp/client.py");
         let mut command = Command::new(crate::python::with("mcp"));
         command.arg(script).args(["auto", "stdio", env!("CARGO_BIN_EXE_countersign"), "mcp", "guard"]);
-        command.args(["--gateway", gateway, "--name", "files", "--wait", &wait.to_string()]);
+        command.args(["--gateway", &self.g.url, "--name", "files", "--wait", &wait.to_string()]);
         command.env("COUNTERSIGN_TOKEN", &self.token);
         command
     }
@@ -188,59 +181,6 @@ async fn no_call_runs_without_the_gateway() {
     assert!(!ran && text.contains("not run"), "{text}");
 }
 
-/// A proxy before the gateway that holds each answer to the use of an approval back.
-#[expect(clippy::disallowed_methods, reason = "the delay itself is tested")]
-fn delaying_proxy(gateway: &str, delay: Duration) -> String {
-    let gateway = gateway.strip_prefix("http://").unwrap().to_owned();
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://localhost:{}", listener.local_addr().unwrap().port());
-    thread::spawn(move || {
-        for client in listener.incoming() {
-            let (mut client, mut server) = (client.unwrap(), TcpStream::connect(&gateway).unwrap());
-            let (mut to_client, mut from_server) = (client.try_clone().unwrap(), server.try_clone().unwrap());
-            let (late, is_late) = std::sync::mpsc::channel();
-            thread::spawn(move || {
-                let mut piece = [0; 16 * 1024];
-                while let Ok(count @ 1..) = client.read(&mut piece) {
-                    if piece[..count].windows(9).any(|it| it == b"/consume ") {
-                        late.send(()).unwrap();
-                    }
-                    server.write_all(&piece[..count]).unwrap();
-                }
-            });
-            thread::spawn(move || {
-                let mut piece = [0; 16 * 1024];
-                while let Ok(count @ 1..) = from_server.read(&mut piece) {
-                    if is_late.try_recv().is_ok() {
-                        thread::sleep(delay);
-                    }
-                    if to_client.write_all(&piece[..count]).is_err() {
-                        return;
-                    }
-                }
-            });
-        }
-    });
-    url
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn approval_that_arrives_late_is_not_used() {
-    let short = POLICY.replace("[approval]\n", "[approval]\nwrite_lease = \"2s\"\n");
-    let it = GuardScenario::with(&short).await;
-    let proxy = delaying_proxy(&it.g.url, Duration::from_millis(1_500));
-    let note = it.path("note.txt");
-    let mut client = it.client_at(&proxy, 1);
-    let (ran, text) = blocking(move || {
-        let told = client.call("read_text_file", json!({"path": note}));
-        client.close();
-        told
-    })
-    .await;
-    assert!(!ran && text.contains("expired before the call could run"), "{text}");
-    assert_eq!(outcomes(&it.g).await, ["failed"]);
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn server_gets_one_message_in_one_line() {
     let it = GuardScenario::new().await;
@@ -264,7 +204,7 @@ async fn server_gets_one_message_in_one_line() {
 async fn remote_server_is_guarded_like_a_local_one() {
     let server = crate::mcp_conformance::HttpServer::everything().await;
     let it = GuardScenario::new().await;
-    let mut command = it.official_client(&it.g.url, 30);
+    let mut command = it.official_client(30);
     command.args(["--upstream", &server.url]);
     let mut client = GuardedClient::start(command);
     let ((ran, text), refused) = blocking(move || {
@@ -319,7 +259,7 @@ async fn approved_call(
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn database_server_is_guarded() {
     let it = GuardScenario::with(READS).await;
-    let mut command = it.official_client(&it.g.url, 30);
+    let mut command = it.official_client(30);
     command.arg("--").arg(it.program("mcp-server-sqlite")).args(["--db-path", &it.path("books.db")]);
     let client = GuardedClient::start(command);
     let table = json!({"query": "CREATE TABLE books (title TEXT)"});
@@ -352,7 +292,7 @@ async fn repository_server_is_guarded() {
     git(&["config", "user.email", "agent@example.com"]);
     git(&["config", "user.name", "agent"]);
     git(&["add", "note.txt"]);
-    let mut command = it.official_client(&it.g.url, 30);
+    let mut command = it.official_client(30);
     command.arg("--").arg(it.program("mcp-server-git")).arg("--repository").arg(&repository);
     let mut client = GuardedClient::start(command);
     let path = repository.display().to_string();

@@ -118,13 +118,13 @@ impl SeenRequest {
 type SeenRequests = Data<Mutex<Vec<SeenRequest>>>;
 
 /// A server that answers each tool by its name, also in ways that no correct server does.
-struct ScriptedServer {
-    url: String,
+pub struct ScriptedServer {
+    pub url: String,
     seen: SeenRequests,
 }
 
 impl ScriptedServer {
-    fn start() -> Self {
+    pub fn start() -> Self {
         let seen: SeenRequests = Data::new(Mutex::default());
         let told = seen.clone();
         let server = HttpServer::new(move || App::new().app_data(told.clone()).default_service(web::to(scripted)));
@@ -138,7 +138,7 @@ impl ScriptedServer {
         self.seen.lock().unwrap().clone()
     }
 
-    fn calls_of(&self, tool: &str) -> usize {
+    pub fn calls_of(&self, tool: &str) -> usize {
         self.seen().iter().filter(|it| it.body["params"]["name"] == tool).count()
     }
 }

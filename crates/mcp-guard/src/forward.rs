@@ -10,7 +10,7 @@ use crate::exchange::{Exchange, ExchangeClient, HeadSender, PendingRequest};
 use crate::headers::RequestHeaders;
 use crate::message::{self, ClientMessage, RefusedMessage, ToolRequest};
 use crate::open_calls::CancelledCall;
-use crate::relay::{self, RESPONSE_TIME_MAX};
+use crate::relay::RESPONSE_TIME_MAX;
 use crate::tool_guard::CallVerdict;
 
 /// A request of the client.
@@ -131,17 +131,17 @@ impl<A: Approvals, C: ExchangeClient> Exchange<A, C> {
             () = self.abandoned(pending.as_ref(), &mut head) => return,
         };
         match response {
-            Ok(response) => relay::relay(self, response, pending, head).await,
+            Ok(response) => self.relay(response, pending, head).await,
             Err(why) => self.unreachable(why, pending, head).await,
         }
     }
 
     async fn unreachable(self, why: FailureCode, pending: Option<PendingRequest>, head: HeadSender) {
         let told = format!("The MCP server did not answer. {}", why.sentence());
-        match why {
-            FailureCode::TimedOut | FailureCode::Broken => self.forget(pending.as_ref()),
+        match why.may_have_arrived() {
+            true => self.forget(pending.as_ref()),
             // Nothing was sent, so the call did not run.
-            _ => self.failed(pending.as_ref(), &told).await,
+            false => self.failed(pending.as_ref(), &told).await,
         }
         let id = pending.map_or(Value::Null, |it| it.id);
         self.reply(head, 502, Some(message::error(&id, &told))).await;

@@ -28,18 +28,9 @@ const UNREADABLE: &str = "the response of the server is no message that every cl
 const ENDED_EARLY: &str = "the response of the server ended early";
 const TOO_LONG: &str = "the server sent a message of more than 64 MiB";
 
-/// Passes a response on. The outcome of a call is reported before the client gets the result.
-pub async fn relay<A: Approvals, C: ExchangeClient>(
-    exchange: Exchange<A, C>,
-    response: ResponseStream,
-    pending: Option<PendingRequest>,
-    head: HeadSender,
-) {
-    exchange.relay(response, pending, head).await;
-}
-
 impl<A: Approvals, C: ExchangeClient> Exchange<A, C> {
-    async fn relay(self, response: ResponseStream, pending: Option<PendingRequest>, mut head: HeadSender) {
+    /// Passes a response on. The outcome of a call is reported before the client gets the result.
+    pub async fn relay(self, response: ResponseStream, pending: Option<PendingRequest>, mut head: HeadSender) {
         let status = response.status();
         let refused = match status {
             // The client has no credentials for the server, and a new location would be a way around the guard.

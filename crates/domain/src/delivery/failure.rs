@@ -30,6 +30,11 @@ named_json_enum! {
 }
 
 impl FailureCode {
+    /// Returns whether the request may have reached the receiver.
+    pub const fn may_have_arrived(self) -> bool {
+        matches!(self, Self::TimedOut | Self::Broken)
+    }
+
     /// Returns the sentence that people read.
     pub const fn sentence(self) -> &'static str {
         match self {

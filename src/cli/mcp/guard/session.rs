@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 
 use super::approvals::GatewayApprovals;
 use super::upstream::child::write_lines;
-use super::upstream::{QUEUED_MAX, Upstream};
+use super::upstream::{QUEUED_MAX, ServerLine, Upstream};
 use crate::cli::CommandExit;
 use crate::cli::mcp::pipe::next_line;
 
@@ -111,10 +111,19 @@ impl GuardSession {
         Ok(())
     }
 
-    async fn listen_to_server(self: Arc<Self>, mut from: mpsc::Receiver<Vec<u8>>, to_client: mpsc::Sender<Vec<u8>>) {
+    async fn listen_to_server(self: Arc<Self>, mut from: mpsc::Receiver<ServerLine>, to_client: mpsc::Sender<Vec<u8>>) {
         let mut reports = JoinSet::new();
         while let Some(line) = from.recv().await {
             while reports.try_join_next().is_some() {}
+            let line = match line {
+                ServerLine::Message(line) => line,
+                ServerLine::Lost { id, why } => {
+                    // Without a report, the gateway records the outcome as unknown after the lease.
+                    self.calls.end(&id.to_string());
+                    let _ = to_client.send(message::error(&id, &why)).await;
+                    continue;
+                }
+            };
             let Some(message) = server_message::from_server(&line) else {
                 // Some servers print other lines too.
                 continue;

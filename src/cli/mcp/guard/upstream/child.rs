@@ -9,7 +9,7 @@ use tokio::io::{AsyncBufRead, AsyncWrite, AsyncWriteExt as _, BufReader};
 use tokio::process::{Child, Command};
 use tokio::sync::mpsc;
 
-use super::{QUEUED_MAX, Upstream};
+use super::{QUEUED_MAX, ServerLine, Upstream};
 use crate::cli::CliError;
 use crate::cli::mcp::pipe::next_line;
 
@@ -42,13 +42,13 @@ pub fn start(command: &[String]) -> Result<Upstream, CliError> {
     Ok(Upstream { to_server, from_server, running })
 }
 
-async fn read_lines(mut from: impl AsyncBufRead + Unpin, told: mpsc::Sender<Vec<u8>>) -> io::Result<()> {
+async fn read_lines(mut from: impl AsyncBufRead + Unpin, told: mpsc::Sender<ServerLine>) -> io::Result<()> {
     while let Some(line) = next_line(&mut from, EVENT_BYTES_MAX).await? {
         // A part of a message would be another message. Without it the client would wait forever.
         if line.len() > EVENT_BYTES_MAX {
             return Err(io::Error::other("the server sent a message of more than 64 MiB"));
         }
-        if told.send(line).await.is_err() {
+        if told.send(ServerLine::Message(line)).await.is_err() {
             break;
         }
     }

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use countersign_adapters::http_client::{HttpClient, HttpClientSettings, HttpRequest, Method, ResponseStream};
 use countersign_adapters::network::Network;
+use countersign_domain::delivery::failure::FailureCode;
 use countersign_domain::primitives::secret::Secret;
 use countersign_mcp_guard::sse::{EVENT_BYTES_MAX, SseReader};
 use countersign_mcp_guard::{message, server_message};
@@ -17,7 +18,7 @@ use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 use url::Url;
 
-use super::{QUEUED_MAX, Upstream};
+use super::{QUEUED_MAX, ServerLine, Upstream};
 use crate::cli::CliError;
 use crate::cli::mcp::message::{McpMessage, agreed_version};
 use crate::cli::mcp::pipe::on_one_line;
@@ -51,7 +52,7 @@ struct RemoteServer {
     url: Url,
     secret: Option<Secret<String>>,
     session: Mutex<HttpSession>,
-    told: mpsc::Sender<Vec<u8>>,
+    told: mpsc::Sender<ServerLine>,
 }
 
 #[derive(Clone, Default)]
@@ -118,20 +119,26 @@ impl RemoteServer {
             [("mcp-method", message.method.as_deref()), ("mcp-name", message.name()), (VERSION, message.version())];
         let headers: Vec<_> = named.into_iter().filter_map(|(name, value)| Some((name, value?.to_owned()))).collect();
         let id = message.id.as_ref().filter(|_| message.method.is_some());
-        let why = match self.send(Method::POST, Some(line), &headers).await {
+        let lost = match self.send(Method::POST, Some(line), &headers).await {
             Ok(response) => {
                 if message.begins() {
                     self.session().id = response.header(SESSION).map(str::to_owned);
                 }
                 match self.pass_on(response, id, message.begins()).await {
                     Ok(()) => return,
-                    Err(why) => why,
+                    Err(why) => id.map(|id| ServerLine::Lost { id: id.clone(), why }),
                 }
             }
-            Err(why) => why,
+            Err(code) => id.map(|id| {
+                let why = failed(code.sentence());
+                match code.may_have_arrived() {
+                    true => ServerLine::Lost { id: id.clone(), why },
+                    false => ServerLine::Message(message::error(id, &why)),
+                }
+            }),
         };
-        if let Some(id) = id {
-            let _ = self.told.send(message::error(id, &why)).await;
+        if let Some(lost) = lost {
+            let _ = self.told.send(lost).await;
         }
     }
 
@@ -225,7 +232,7 @@ impl RemoteServer {
         method: Method,
         body: Option<Vec<u8>>,
         extra: &[(&str, String)],
-    ) -> Result<ResponseStream, String> {
+    ) -> Result<ResponseStream, FailureCode> {
         let HttpSession { id, version } = self.session().clone();
         let mut headers: Vec<(String, Secret<String>)> = Vec::new();
         let mut put = |name: &str, value: String| headers.push((name.to_owned(), Secret::new(value)));
@@ -249,7 +256,7 @@ impl RemoteServer {
             put("authorization", format!("Bearer {}", secret.expose()));
         }
         let request = HttpRequest { method, url: &self.url, headers: &headers, body };
-        self.client.stream(request, RESPONSE_TIME_MAX).await.map_err(|it| failed(it.sentence()))
+        self.client.stream(request, RESPONSE_TIME_MAX).await
     }
 
     async fn tell(&self, message: Vec<u8>, begins: bool) {
@@ -257,7 +264,7 @@ impl RemoteServer {
             self.session().version = Some(version);
         }
         // Without a receiver the session is over.
-        let _ = self.told.send(on_one_line(message)).await;
+        let _ = self.told.send(ServerLine::Message(on_one_line(message))).await;
     }
 
     fn has_sessions(&self) -> bool {

@@ -81,16 +81,6 @@ pub enum ApprovalRequestError {
 }
 
 impl ApprovalRequestError {
-    pub const ALL: [Self; 7] = [
-        Self::KeyReused,
-        Self::AlreadyDecided,
-        Self::NotApproved,
-        Self::Expired,
-        Self::AlreadyConsumed,
-        Self::NotConsumed,
-        Self::OutcomeDiffers,
-    ];
-
     /// Returns the code of the Agent Approval Protocol.
     pub const fn code(self) -> &'static str {
         match self {

@@ -64,14 +64,10 @@ capabilities! {
 )]
 pub async fn post(app: UpstreamCapabilities, name: Path<String>, post: IdempotentPost) -> Result<HttpResponse> {
     let caller = UpstreamCaller { machine: Machine(post.token), request: post.request, permit: None };
-    let (upstream, headers) = match caller.admitted(&app, &name)? {
-        Admission::Open(upstream, headers) => (upstream, headers),
-        Admission::Refused(response) => return Ok(response),
+    let read = |headers: &RequestHeaders| {
+        IncomingMessage::read(post.body.sent(), headers).map(|it| Incoming::Message(Box::new(it)))
     };
-    match IncomingMessage::read(post.body.sent(), &headers) {
-        Ok(message) => caller.forward(&app, upstream, headers, Incoming::Message(Box::new(message))).await,
-        Err(refusal) => Ok(json(StatusCode::BAD_REQUEST, refusal)),
-    }
+    caller.forward(&app, &name, read).await
 }
 
 /// Listen to an MCP server behind the gateway.
@@ -91,10 +87,7 @@ pub async fn listen(
     // Such a stream is open for hours.
     let permit = Some(app.edge.streams.take(machine.0.record.id.as_str())?);
     let caller = UpstreamCaller { machine, request, permit };
-    match caller.admitted(&app, &name)? {
-        Admission::Open(upstream, headers) => caller.forward(&app, upstream, headers, Incoming::Listen).await,
-        Admission::Refused(response) => Ok(response),
-    }
+    caller.forward(&app, &name, |_| Ok(Incoming::Listen)).await
 }
 
 /// End a session at an MCP server behind the gateway.
@@ -112,10 +105,7 @@ pub async fn end(
     request: HttpRequest,
 ) -> Result<HttpResponse> {
     let caller = UpstreamCaller { machine, request, permit: None };
-    match caller.admitted(&app, &name)? {
-        Admission::Open(upstream, headers) => caller.forward(&app, upstream, headers, Incoming::End).await,
-        Admission::Refused(response) => Ok(response),
-    }
+    caller.forward(&app, &name, |_| Ok(Incoming::End)).await
 }
 
 /// An authenticated request.
@@ -126,36 +116,40 @@ struct UpstreamCaller {
     permit: Option<StreamPermit>,
 }
 
-/// Whether a request can be forwarded.
-enum Admission {
-    Open(Arc<McpUpstream>, RequestHeaders),
-    Refused(HttpResponse),
-}
-
 impl UpstreamCaller {
-    /// Finds the server, and reads the headers.
-    fn admitted(&self, app: &UpstreamCapabilities, name: &str) -> Result<Admission> {
+    /// Forwards a request to the server. `read` takes its headers, and returns the request or the error for the client.
+    async fn forward(
+        self,
+        app: &UpstreamCapabilities,
+        name: &str,
+        read: impl FnOnce(&RequestHeaders) -> std::result::Result<Incoming, Vec<u8>>,
+    ) -> Result<HttpResponse> {
         origin::check(&app.edge.origin, self.request.headers())?;
-        let upstream = app.edge.upstreams.get(name).ok_or(Error::NotFound("MCP server"))?;
+        let upstream = Arc::clone(app.edge.upstreams.get(name).ok_or(Error::NotFound("MCP server"))?);
         let values = |name: &str| {
             let values = self.request.headers().get_all(name);
             values.map(|it| it.to_str().ok().map(str::to_owned)).collect()
         };
         let mark = |session: &str| app.requests.session_mark(&self.machine.0.record, name, session).ok();
-        match RequestHeaders::read(values, mark) {
-            Ok(headers) => Ok(Admission::Open(Arc::clone(upstream), headers)),
+        let headers = match RequestHeaders::read(values, mark) {
+            Ok(headers) => headers,
             Err(HeadersRefused::Malformed(name)) => {
-                Err(Error::invalid("", format!("the header `{name}` must occur once, with visible ASCII characters")))
+                let why = format!("the header `{name}` must occur once, with visible ASCII characters");
+                return Err(Error::invalid("", why));
             }
             // Clients begin a new session then.
             Err(HeadersRefused::OtherSession) => {
                 let refused = message::error(&Value::Null, "the session does not exist");
-                Ok(Admission::Refused(json(StatusCode::NOT_FOUND, refused)))
+                return Ok(json(StatusCode::NOT_FOUND, refused));
             }
+        };
+        match read(&headers) {
+            Ok(incoming) => self.exchange(app, upstream, headers, incoming).await,
+            Err(refusal) => Ok(json(StatusCode::BAD_REQUEST, refusal)),
         }
     }
 
-    async fn forward(
+    async fn exchange(
         self,
         app: &UpstreamCapabilities,
         upstream: Arc<McpUpstream>,

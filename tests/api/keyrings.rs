@@ -26,6 +26,7 @@ on_both! {
     approval_signed_by_a_revoked_key_is_stopped(super::POLICY),
     slow_proposal_is_signed_by_the_current_key(super::POLICY),
     restored_older_keyring_is_found_from_the_log(super::POLICY),
+    restored_older_keyring_does_not_verify_the_newest_entry(super::POLICY),
 }
 
 fn place(g: &TestGateway) -> PathBuf {
@@ -126,4 +127,27 @@ async fn restored_older_keyring_is_found_from_the_log(scene: ApiScenario) {
     );
     fs::write(place(g), newer).unwrap();
     scene.passes_an_audit().await;
+}
+
+async fn restored_older_keyring_does_not_verify_the_newest_entry(scene: ApiScenario) {
+    let g = &scene.gateway;
+    g.thread().await;
+    g.service.log.sequence().await.unwrap();
+    let older = fs::read(place(g)).unwrap();
+    rotate(&place(g));
+    // Entries are signed by the next key after two rotations.
+    rotate(&place(g));
+    g.thread().await;
+    g.service.log.sequence().await.unwrap();
+    g.service.log.check_newest_entry().await.unwrap();
+    fs::write(place(g), older).unwrap();
+    let restarted = scene.another_watched(Unwatched).await;
+    assert!(restarted.log.check_newest_entry().await.is_err());
+}
+
+struct Unwatched;
+
+#[async_trait]
+impl StoreInterceptor for Unwatched {
+    async fn asked(&self, _: StoreOperation<'_>) {}
 }

@@ -142,6 +142,14 @@ impl Mailer {
         Ok(())
     }
 
+    /// Connects and signs in, and sends nothing.
+    pub async fn check(&self) -> Result<(), MailError> {
+        let long = |_| MailError::Unusable("the mail server did not answer in time".to_owned());
+        let mut link = tokio::time::timeout(self.waits.whole, self.signed_in()).await.map_err(long)??;
+        let _ = tokio::time::timeout(self.waits.farewell, link.quit()).await;
+        Ok(())
+    }
+
     fn built(&self, mail: &MailMessage) -> Result<Message, MailError> {
         let to: Address = mail
             .to
@@ -164,10 +172,7 @@ impl Mailer {
     async fn hand_over(&self, envelope: &Envelope, mail: &[u8]) -> Result<AsyncSmtpConnection, MailError> {
         let unusable = |error: SmtpError| MailError::Unusable(describe_smtp_error(&error));
         // The connection is new for each email, so that a broken one affects no other.
-        let mut link = self.connect().await?;
-        if let Some(login) = &self.login {
-            link.auth(DEFAULT_MECHANISMS, login).await.map_err(unusable)?;
-        }
+        let mut link = self.signed_in().await?;
         match link.send(envelope, mail).await {
             Ok(_) => Ok(link),
             // The server closes the connection or requires authentication. The error is about the server, not this
@@ -177,6 +182,15 @@ impl Mailer {
                 Some(_) => Err(MailError::Refused(describe_smtp_error(&error))),
             },
         }
+    }
+
+    async fn signed_in(&self) -> Result<AsyncSmtpConnection, MailError> {
+        let mut link = self.connect().await?;
+        if let Some(login) = &self.login {
+            let refused = |error: SmtpError| MailError::Unusable(describe_smtp_error(&error));
+            link.auth(DEFAULT_MECHANISMS, login).await.map_err(refused)?;
+        }
+        Ok(link)
     }
 
     async fn connect(&self) -> Result<AsyncSmtpConnection, MailError> {

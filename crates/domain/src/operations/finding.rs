@@ -28,6 +28,12 @@ named_json_enum! {
         ClockBehind = "clock_behind",
         /// The gateway cannot commit.
         NotReady = "not_ready",
+        /// The newest entry of a chain does not verify.
+        EntryDoesNotVerify = "entry_does_not_verify",
+        /// The disk is nearly full.
+        LowDisk = "low_disk",
+        /// The mail server cannot be used.
+        MailUnusable = "mail_unusable",
         /// An active policy has a mistake that is refused today.
         PolicyMistake = "policy_mistake",
         /// A stage has fewer reviewers than it needs.
@@ -44,6 +50,14 @@ named_json_enum! {
         NodeWithoutToken = "node_without_token",
         /// A token names a flow without a policy.
         FlowWithoutPolicy = "flow_without_policy",
+        /// The receiver of an endpoint cannot be reached, or its endpoint was disabled.
+        EndpointUnreachable = "endpoint_unreachable",
+        /// The gateway cannot be reached at its public URL.
+        PublicUrlUnreachable = "public_url_unreachable",
+        /// A proxy is in front of the gateway, and its header is not trusted.
+        ProxyNotTrusted = "proxy_not_trusted",
+        /// The audit log has no copy.
+        NoCopy = "no_copy",
         /// No gateway responds at the configured address.
         NotServing = "not_serving",
     }

@@ -8,6 +8,7 @@ pub mod insight;
 pub mod key_events;
 pub mod log_end_cache;
 pub(crate) mod machine_view;
+mod newest_entry;
 pub mod sequencer;
 pub(crate) mod withheld_members;
 

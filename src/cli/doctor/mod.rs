@@ -1,5 +1,9 @@
 //! `doctor`: checks a gateway's set-up, and prints each problem with its remedy.
 
+mod host;
+#[cfg(test)]
+mod tests;
+
 use countersign_domain::operations::finding::{FindingCode, FindingSeverity, SetupFinding};
 use countersign_domain::operations::flow_findings::flow_findings;
 use countersign_domain::policy::Policy;
@@ -7,13 +11,17 @@ use countersign_service::Service;
 use countersign_service::error::Result;
 use serde_json::json;
 
-use super::output::CommandOutput;
-use super::{CliError, CommandExit, health, open_service};
+use crate::cli::output::CommandOutput;
+use crate::cli::{CliError, CommandExit, health, open_service};
 use crate::config::Config;
 
 /// Exits with 0 if there is no problem, and with 1 otherwise. Warnings alone are no problem.
 pub fn run(config: &Config, out: &mut CommandOutput<'_>) -> std::result::Result<CommandExit, CliError> {
-    let mut findings = open_service::with_service(config, |service| async move { findings_of(&service).await })?;
+    let mut findings = open_service::with_service(config, |service| async move {
+        let mut findings = findings_of(&service).await?;
+        findings.extend(host::findings(config, &service).await?);
+        Ok(findings)
+    })?;
     findings.extend(health::problem(config).map(|problem| {
         let address = config.listen;
         SetupFinding::warning(
@@ -48,6 +56,13 @@ async fn findings_of(service: &Service) -> Result<Vec<SetupFinding>> {
             format!("The gateway cannot commit: {error}."),
             "Check the disk, the rights of the data directory and the database, then run countersign doctor again."
                 .to_owned(),
+        ));
+    }
+    if let Err(error) = service.log.check_newest_entry().await {
+        findings.push(SetupFinding::problem(
+            FindingCode::EntryDoesNotVerify,
+            format!("The newest entry does not verify with this keyring: {error}."),
+            "Restore the newest keyring. If it is the newest one, run countersign audit.".to_owned(),
         ));
     }
     let facts = service.policy_changes.access_facts().await?;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use countersign_domain::primitives::id::PrincipalId;
 use countersign_service::Service;
 use countersign_service::error::Result;
-use countersign_service::operations::halt::OPERATOR;
+use countersign_service::identity::actor::OPERATOR;
 use countersign_store::sqlite::SqliteOpenMode;
 
 use super::CliError;

@@ -1,4 +1,4 @@
-//! `user add|list|set-groups|set-role|disable|enable|remove-passkeys`: manages accounts.
+//! `user add|list|set-groups|set-role|password-link|disable|enable|remove-passkeys`: manages accounts.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, Read as _};
@@ -28,6 +28,7 @@ pub fn run(
         UserCommand::List => list(config, out),
         UserCommand::SetGroups(set) => set_groups(set, config, out),
         UserCommand::SetRole(set) => set_role(set, config, out),
+        UserCommand::PasswordLink(name) => password_link(name, config, out),
         UserCommand::Disable(name) => admit(name, SignInAccess::Barred, config, out),
         UserCommand::Enable(name) => admit(name, SignInAccess::Open, config, out),
         UserCommand::RemovePasskeys(name) => remove_passkeys(name, config, out),
@@ -76,12 +77,24 @@ fn set_access(
     config: &Config,
     out: &mut CommandOutput<'_>,
 ) -> Result<CommandExit, CliError> {
-    open_service::need_database(config)?;
     let account = open_service::with_service(config, |service| async move {
         service.identity.set_access(name, role, groups.as_ref()).await
     })?;
     let text = format!("{} is {} in {}", account.name, account.role.as_str(), joined(&account.groups));
     out.answer(text, || facts(&account))?;
+    Ok(CommandExit::Yes)
+}
+
+/// Prints a link with which a person chooses a new password.
+fn password_link(
+    UserName { name }: &UserName,
+    config: &Config,
+    out: &mut CommandOutput<'_>,
+) -> Result<CommandExit, CliError> {
+    let secret =
+        open_service::with_service(config, |service| async move { service.identity.reset_link_for(name).await })?;
+    let link = format!("{}/password/{secret}", config.public_url(config.listen).as_str());
+    out.answer(&link, || json!({"name": name, "link": link}))?;
     Ok(CommandExit::Yes)
 }
 
@@ -92,7 +105,6 @@ fn admit(
     config: &Config,
     out: &mut CommandOutput<'_>,
 ) -> Result<CommandExit, CliError> {
-    open_service::need_database(config)?;
     let account =
         open_service::with_service(
             config,
@@ -112,7 +124,6 @@ fn remove_passkeys(
     config: &Config,
     out: &mut CommandOutput<'_>,
 ) -> Result<CommandExit, CliError> {
-    open_service::need_database(config)?;
     let by = open_service::principal();
     let done =
         open_service::with_service(
@@ -134,7 +145,6 @@ fn add(
     stdin: &mut dyn BufRead,
     out: &mut CommandOutput<'_>,
 ) -> Result<CommandExit, CliError> {
-    open_service::need_database(config)?;
     let new = NewAccount { name: add.name.clone(), role: add.role, groups: add.groups.iter().cloned().collect() };
     let password = read_password(stdin)?;
     let account =

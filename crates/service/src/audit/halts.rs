@@ -11,7 +11,7 @@ use countersign_store::row::Table;
 use serde_json::Value;
 
 use super::AuditRun;
-use crate::operations::halt::OPERATOR;
+use crate::identity::actor::OPERATOR;
 
 /// A halt, rebuilt from its events.
 #[derive(Default)]

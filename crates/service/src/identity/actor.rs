@@ -5,6 +5,10 @@ use countersign_domain::primitives::id::PrincipalId;
 use countersign_store::change::Draft;
 use countersign_store::record::Stored;
 
+/// The name of an operator with shell access to the gateway's host and its keyring. Only an operator can lift
+/// a halt alone if two people are needed.
+pub const OPERATOR: &str = "command-line";
+
 /// The person or token that halts or resumes.
 #[derive(Clone, Copy, Debug)]
 pub enum Actor<'a> {

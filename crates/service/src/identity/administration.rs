@@ -4,9 +4,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use countersign_domain::identity::account::{
-    AccessChange, Account, AccountCredential, LinkPurpose, OneTimeLink, PersonRole, SessionOrigin,
-};
+use countersign_domain::identity::account::{Account, LinkPurpose, OneTimeLink, PersonRole, SessionOrigin};
 use countersign_domain::keys::Keys;
 use countersign_domain::log::event::EventType;
 use countersign_domain::primitives::confusable::alike;
@@ -19,7 +17,7 @@ use countersign_store::records::OPEN;
 use serde_json::json;
 
 use super::accounts::{NewAccount, check_name};
-use super::change_event::{change_event, changed_by};
+use super::change_event::{change_event, changed_by, operator};
 use super::password_hash;
 use super::session::{SignedIn, fingerprint, new_secret};
 use super::sign_in_method::SignInMethod;
@@ -31,9 +29,6 @@ use crate::platform::retry::retrying;
 /// Long enough for a weekend between sending and opening.
 pub const INVITATION_TTL: Duration = Duration::from_secs(3 * 24 * 3600);
 
-/// Shorter than an invitation, because the person waits for the link.
-pub const RESET_TTL: Duration = Duration::from_secs(24 * 3600);
-
 /// With more groups, a list is no longer readable.
 const GROUPS_MAX: usize = 32;
 
@@ -43,9 +38,7 @@ pub const LINKS_MAX: usize = 100;
 const TOO_MANY_LINKS: &str =
     "you have 100 open invitations and reset links, which is the maximum: withdraw some, or wait until they are used";
 const LAST: &str = "this is the last administrator who can sign in: add another administrator first";
-const ONESELF: &str = "you cannot change your own access: ask another administrator";
-const ELSEWHERE: &str =
-    "this person signs in with the OpenID provider and has no password here: reset it at the provider";
+pub(crate) const ONESELF: &str = "you cannot change your own access: ask another administrator";
 
 /// An open link, without its secret.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -75,7 +68,7 @@ impl Identity {
     }
 
     /// Lists only links that expire later than now, so that expired links do not use up the limit.
-    async fn valid_links(&self, keys: &Keys) -> Result<Vec<Stored<OneTimeLink>>> {
+    pub(crate) async fn valid_links(&self, keys: &Keys) -> Result<Vec<Stored<OneTimeLink>>> {
         self.all_due_after(keys, RowFilter::State(OPEN), self.core.now()).await
     }
 
@@ -108,24 +101,7 @@ impl Identity {
         }
         let (name, role, groups) = (new.name.clone(), new.role, new.groups.clone());
         let purpose = LinkPurpose::Invite { name, role, groups, by: changed_by(by, now) };
-        self.put_link(&keys, by, EventType::Invited, purpose, INVITATION_TTL).await
-    }
-
-    /// Creates a link that lets a person choose another password. Their sessions end now, and again when they use the
-    /// link.
-    pub async fn reset_link(&self, by: &Stored<Account>, of: &AccountId) -> Result<String> {
-        self.require_local_accounts()?;
-        let keys = self.core.keys()?;
-        let account: Stored<Account> = self.core.need(&keys, of.as_str(), "account").await?;
-        // A stolen administrator session must not be able to change that administrator's own password.
-        if by.record.id == account.record.id {
-            return Err(Error::WrongState(ONESELF));
-        }
-        if account.record.password_hash().is_none() {
-            return Err(Error::WrongState(ELSEWHERE));
-        }
-        let purpose = LinkPurpose::Reset { account: of.clone(), by: changed_by(by, self.core.now()) };
-        self.put_link(&keys, by, EventType::ResetLinkMade, purpose, RESET_TTL).await
+        self.put_link(&keys, Some(by), EventType::Invited, purpose, INVITATION_TTL).await
     }
 
     /// Returns the administrator who made a link. A link acts in the name of this administrator, so it is invalid once
@@ -153,27 +129,32 @@ impl Identity {
         maker.role == PersonRole::Admin && self.can_sign_in(maker)
     }
 
-    async fn put_link(
+    pub(crate) async fn put_link(
         &self,
         keys: &Keys,
-        by: &Stored<Account>,
+        by: Option<&Stored<Account>>,
         kind: EventType,
         purpose: LinkPurpose,
         ttl: Duration,
     ) -> Result<String> {
-        self.check_link_limit(keys, &by.record).await?;
+        if let Some(by) = by {
+            self.check_link_limit(keys, &by.record).await?;
+        }
         let (now, secret) = (self.core.now(), new_secret());
         let link = OneTimeLink { id: fingerprint(&secret), purpose, expires_at: now.plus(ttl), used: false };
         let mut draft = Draft::new(keys.row(), now);
-        // The commit fails if the administrator was disabled or lost the role in the meantime.
-        draft.require_unchanged(by);
+        if let Some(by) = by {
+            // The commit fails if the administrator was disabled or lost the role in the meantime.
+            draft.require_unchanged(by);
+        }
         draft.insert(&link)?;
         let data = json!({"link": link.id, "expires_at": link.expires_at, "for": link.purpose});
         event_recorder::outside(&mut draft, None, now, kind, data)?;
         if let LinkPurpose::Reset { account, .. } = &link.purpose {
             // The reset may be a reaction to a stolen password, so nothing that depends on it stays valid.
             self.end_sessions(&mut draft, keys, account, None).await?;
-            self.end_delegations_made_by_password(&mut draft, keys, account, &changed_by(by, now), None).await?;
+            let by = by.map_or_else(|| operator(now), |by| changed_by(by, now));
+            self.end_delegations_made_by_password(&mut draft, keys, account, &by, None).await?;
         }
         self.core.commit(draft.finish()).await?;
         Ok(secret)
@@ -217,7 +198,7 @@ impl Identity {
                 password_hash::check_strength(&password)?;
                 // Hashed before the first attempt, so that a conflict does not repeat the slow work.
                 let hash = password_hash::hash(password).await?;
-                retrying!(self.reset_once(&link, &account, &by, &hash))?;
+                retrying!(self.reset_once(&link, &account, by.as_ref(), &hash))?;
                 account
             }
             _ => return Err(Error::NotFound("link")),
@@ -225,62 +206,6 @@ impl Identity {
         let keys = self.core.keys()?;
         let account = self.core.need::<Account>(&keys, account.as_str(), "account").await?;
         self.open_session(&keys, account, SignInMethod::Password, origin).await
-    }
-
-    async fn reset_once(
-        &self,
-        link: &Stored<OneTimeLink>,
-        account: &AccountId,
-        by: &AccessChange,
-        hash: &str,
-    ) -> Result<()> {
-        let (keys, now) = (self.core.keys()?, self.core.now());
-        // Each attempt reads the link again, because a conflict may mean that it was used.
-        let link: Stored<OneTimeLink> = self.core.need(&keys, link.record.id.as_str(), "link").await?;
-        let stored: Stored<Account> = self.core.need(&keys, account.as_str(), "account").await?;
-        if link.record.used || stored.record.disabled || stored.record.password_hash().is_none() {
-            return Err(Error::NotFound("link"));
-        }
-        let by = AccessChange { at: now, ..by.clone() };
-        let sign_in = AccountCredential::Password { hash: hash.to_owned() };
-        let next = Account { sign_in, changed: Some(by.clone()), ..stored.record.clone() };
-        let mut draft = Draft::new(keys.row(), now);
-        // The database's clock decides whether the link has expired.
-        draft.before(link.record.expires_at);
-        self.require_link_issuer(&mut draft, &keys, &link.record).await?;
-        draft.replace(&link, &OneTimeLink { used: true, ..link.record.clone() })?;
-        draft.replace(&stored, &next)?;
-        let mut data = change_event(&stored, Some(&by));
-        data["link"] = json!(link.record.id);
-        event_recorder::outside(&mut draft, None, now, EventType::PasswordReset, data)?;
-        self.end_sessions(&mut draft, &keys, account, None).await?;
-        self.end_delegations_made_by_password(&mut draft, &keys, account, &by, Some(&link.record.id)).await?;
-        self.core.commit(draft.finish()).await
-    }
-
-    /// Ends everything that the old password could have created, except the link in use: delegations, invitations,
-    /// reset links and requested links. An attacker with the old password may have made them.
-    pub(crate) async fn end_delegations_made_by_password(
-        &self,
-        draft: &mut Draft<'_>,
-        keys: &Keys,
-        account: &AccountId,
-        by: &AccessChange,
-        but: Option<&SessionId>,
-    ) -> Result<()> {
-        // A delegation that a passkey confirmed does not depend on the password.
-        self.end_unproven_delegations(draft, keys, account, by, |it| it.confirmed_by.is_none()).await?;
-        let theirs = |it: &OneTimeLink| {
-            let by_them = it.purpose.made_by().is_some_and(|it| it.by.as_str() == account.as_str());
-            by_them || matches!(&it.purpose, LinkPurpose::Reset { account: of, .. } if of == account)
-        };
-        let open = self.valid_links(keys).await?;
-        for link in open.iter().filter(|it| theirs(&it.record) && but != Some(&it.record.id)) {
-            draft.replace(link, &OneTimeLink { used: true, ..link.record.clone() })?;
-            let data = json!({"link": link.record.id, "by": by.by, "by_name": by.name});
-            event_recorder::outside(draft, None, by.at, EventType::LinkWithdrawn, data)?;
-        }
-        Ok(())
     }
 
     /// Sets the role and the groups of an account. Administrators cannot change their own access, and the last

@@ -6,9 +6,17 @@ use countersign_domain::primitives::time::Timestamp;
 use countersign_store::record::Stored;
 use serde_json::{Value, json};
 
+use super::actor::OPERATOR;
+
 /// Returns the administrator who changes an account, with the time.
 pub(crate) fn changed_by(by: &Stored<Account>, at: Timestamp) -> AccessChange {
     AccessChange { by: PrincipalId::from(&by.record.id), name: by.record.name.clone(), at }
+}
+
+/// Returns the operator of the host, who acts on the command line.
+pub(crate) fn operator(at: Timestamp) -> AccessChange {
+    let by = PrincipalId::try_from(OPERATOR).expect("a literal name is a name");
+    AccessChange { by, name: OPERATOR.to_owned(), at }
 }
 
 /// Returns the data that every event about a changed account has: the account, the new revision of its row, and the

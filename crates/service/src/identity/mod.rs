@@ -13,6 +13,7 @@ pub mod oidc_sign_in;
 pub mod owner_names;
 pub mod passkeys;
 pub mod password_hash;
+pub mod password_reset;
 pub mod password_sign_in;
 pub mod requester_names;
 pub mod revocation;

@@ -23,10 +23,6 @@ use crate::platform::event_recorder;
 use crate::platform::reason::cut_reason;
 use crate::platform::retry::retrying;
 
-/// The name of an operator with shell access to the gateway's host and its keyring. Only an operator can lift
-/// a halt alone if two people are needed.
-pub const OPERATOR: &str = "command-line";
-
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum HaltScope {
     All,

@@ -6,6 +6,7 @@ use askama::Template as _;
 use countersign_domain::identity::account::LinkPurpose;
 use countersign_service::error::{Error, Result};
 use countersign_service::identity::Identity;
+use countersign_service::identity::actor::OPERATOR;
 use countersign_service::identity::password_hash::PASSWORD_CHARS_MIN;
 use serde::Deserialize;
 
@@ -76,7 +77,7 @@ async fn page(
     let link = identity.link_of(secret).await?;
     let (title, name, invited, by) = match link.record.purpose {
         LinkPurpose::Invite { name, role, groups, by } => {
-            ("Welcome", name, Some((role.as_str(), lines(groups.iter().map(|it| it.as_str())))), by)
+            ("Welcome", name, Some((role.as_str(), lines(groups.iter().map(|it| it.as_str())))), Some(by))
         }
         // A reset link stores only the id, so the name comes from the account.
         LinkPurpose::Reset { account, by } => {
@@ -93,7 +94,7 @@ async fn page(
         title,
         name: SafeLine::new(name),
         invited,
-        by: SafeLine::new(by.name),
+        by: SafeLine::new(by.map_or_else(|| OPERATOR.to_owned(), |by| by.name)),
         password_chars_min: PASSWORD_CHARS_MIN,
         problem,
     })

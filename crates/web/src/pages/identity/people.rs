@@ -11,6 +11,7 @@ use countersign_domain::primitives::time::Timestamp;
 use countersign_service::error::{Error, Result};
 use countersign_service::identity::Identity;
 use countersign_service::identity::accounts::NewAccount;
+use countersign_service::identity::actor::OPERATOR;
 use countersign_service::identity::administration::{INVITATION_TTL, OpenLink};
 use serde::Deserialize;
 
@@ -166,10 +167,10 @@ fn link_row(link: &OpenLink, named: Option<String>, now: Timestamp) -> Option<Li
         LinkPurpose::Invite { name, role, groups, by } => {
             let groups: Vec<String> = groups.iter().map(ToString::to_string).collect();
             let of = if groups.is_empty() { String::new() } else { format!(" in {}", listed(&groups, "and")) };
-            (name.clone(), format!("invitation as {}{of}", role.as_str()), by)
+            (name.clone(), format!("invitation as {}{of}", role.as_str()), Some(by))
         }
         // A reset link is left out if its account cannot be found.
-        LinkPurpose::Reset { by, .. } => (named?, "password reset".to_owned(), by),
+        LinkPurpose::Reset { by, .. } => (named?, "password reset".to_owned(), by.as_ref()),
         // Set-up and sign-in links are made elsewhere, so this list leaves them out.
         _ => return None,
     };
@@ -177,7 +178,7 @@ fn link_row(link: &OpenLink, named: Option<String>, now: Timestamp) -> Option<Li
         id: link.id.to_string(),
         words,
         name: SafeLine::new(name),
-        by: SafeLine::new(by.name.as_str()),
+        by: SafeLine::new(by.map_or(OPERATOR, |by| by.name.as_str())),
         until: moment(link.expires_at, now),
     })
 }

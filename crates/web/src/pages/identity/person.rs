@@ -8,7 +8,7 @@ use countersign_domain::primitives::id::AccountId;
 use countersign_service::delivery::Deliveries;
 use countersign_service::error::{Error, Result};
 use countersign_service::identity::Identity;
-use countersign_service::identity::administration::RESET_TTL;
+use countersign_service::identity::password_reset::RESET_TTL;
 use countersign_service::identity::revocation::SignInAccess;
 use serde::Deserialize;
 

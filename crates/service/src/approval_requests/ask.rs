@@ -71,7 +71,8 @@ impl ApprovalRequests {
                 }
                 // The thread was created, and the proposal may still be missing after a crash.
                 if self.first_event_of(&found.record).await?.is_some() {
-                    return Ok(AskedRequest { view: self.view_of(token, &id, Some(sent)).await?, is_new: false });
+                    let own = self.own(&keys, &token.record, &id).await?;
+                    return Ok(AskedRequest { view: self.view_of(token, own, Some(sent)).await?, is_new: false });
                 }
                 found.record.head.transition
             }
@@ -104,7 +105,8 @@ impl ApprovalRequests {
             step: None,
         };
         self.proposals.propose(token, &proposal).await?;
-        Ok(AskedRequest { view: self.view_of(token, &id, Some(sent)).await?, is_new: true })
+        let own = self.own(&keys, &token.record, &id).await?;
+        Ok(AskedRequest { view: self.view_of(token, own, Some(sent)).await?, is_new: true })
     }
 
     /// Returns the id of the request that an instance names by this key.

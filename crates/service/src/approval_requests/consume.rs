@@ -51,10 +51,11 @@ impl ApprovalRequests {
                 return Err(ApprovalRequestError::AlreadyConsumed.into());
             }
         }
-        let view = self.view(token, id).await?;
+        let thread = own.thread.id.clone();
+        let view = self.view_of(token, own, None).await?;
         let decision = usable(view.decision.as_ref())?;
         let ask = VerifyInput {
-            thread: own.thread.id,
+            thread,
             transition: decision.transition.ok_or(ApprovalRequestError::NotApproved)?,
             receipt: decision.receipt.clone(),
             write_id,

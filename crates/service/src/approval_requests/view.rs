@@ -9,7 +9,7 @@ use countersign_domain::log::event::{Event, EventType};
 use countersign_domain::primitives::id::ReviewId;
 use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::reviews::HoldState;
-use countersign_domain::threads::approval_request::{ApprovalRequest, CallOutcome};
+use countersign_domain::threads::approval_request::{ApprovalRequest, CallOutcome, id_in};
 use countersign_domain::threads::rejected_request::RejectedRequest;
 use countersign_domain::threads::thread::Thread;
 use countersign_domain::threads::tool_call::Tool;
@@ -18,7 +18,7 @@ use countersign_domain::writes::write::Write;
 use countersign_store::record::Stored;
 use countersign_store::records::event_alias;
 
-use super::{ApprovalRequests, MISSING};
+use super::{ApprovalRequests, MISSING, OwnRequest};
 use crate::error::{Error, Result};
 use crate::reviews::decision::DecisionResponse;
 
@@ -111,17 +111,17 @@ struct DecidedCall {
 impl ApprovalRequests {
     /// Returns a request of the instance that sent it.
     pub async fn view(&self, token: &Stored<Token>, id: &str) -> Result<ApprovalRequestView> {
-        self.view_of(token, id, None).await
+        let own = self.own(&*self.core.keys()?, &token.record, id).await?;
+        self.view_of(token, own, None).await
     }
 
     pub(super) async fn view_of(
         &self,
         token: &Stored<Token>,
-        id: &str,
+        own: OwnRequest,
         sent: Option<SubmittedCall>,
     ) -> Result<ApprovalRequestView> {
         let keys = self.core.keys()?;
-        let own = self.own(&keys, &token.record, id).await?;
         let event = self.first_event_of(&own.thread).await?.ok_or(MISSING)?;
         let decided = match event.kind {
             EventType::TransitionRejected => self.rejected(&keys, &own.request, &event, sent).await?,
@@ -129,7 +129,7 @@ impl ApprovalRequests {
         };
         let consumed_at = self.use_of(&keys, &own.thread).await?.map(|it| it.reserved_at);
         Ok(ApprovalRequestView {
-            id: id.to_owned(),
+            id: id_in(&own.thread.id).ok_or(MISSING)?.to_owned(),
             request: own.request,
             call: decided.call,
             reasoning: decided.reasoning,
@@ -187,8 +187,11 @@ impl ApprovalRequests {
 
     /// Returns a call that the policy committed or held, with its latest decision.
     async fn judged(&self, keys: &Keys, token: &Stored<Token>, event: &Event) -> Result<DecidedCall> {
-        let reader = &self.identity.reader_with(&token.record).await?;
         let mut digest = digest_of(event)?;
+        if event.kind == EventType::TransitionCommitted {
+            return self.allowed(keys, digest).await;
+        }
+        let reader = &self.identity.reader_with(&token.record).await?;
         for _ in 0..SUPERSEDED_MAX {
             let (_, decision) = self.reviews.decision(digest, reader).await?;
             match decision.as_ref().and_then(|it| it.superseded_by) {
@@ -197,6 +200,23 @@ impl ApprovalRequests {
             }
         }
         Err(Error::Broken("the reviews of an approval request"))
+    }
+
+    /// Returns a call that the policy committed without approval.
+    async fn allowed(&self, keys: &Keys, digest: Digest) -> Result<DecidedCall> {
+        let transition = self.threads.transition(keys, digest).await?;
+        let policy = self.policies.policy(keys, transition.statement.policy).await?;
+        let at = committed_at(&transition).ok_or(Error::Broken("a decision"))?;
+        let decision = RequestDecision {
+            status: RequestStatus::Approved,
+            note: None,
+            at,
+            expires_at: Some(at.plus(policy.approval().receipt_ttl())),
+            receipt: None,
+            transition: Some(digest),
+        };
+        let (call, reasoning) = (transition.tool.ok_or(Error::Erased)?, transition.rationale);
+        Ok(DecidedCall { call, reasoning, decision: Some(decision) })
     }
 
     async fn decided(&self, keys: &Keys, digest: Digest, decision: Option<DecisionResponse>) -> Result<DecidedCall> {
@@ -217,22 +237,14 @@ impl ApprovalRequests {
         decision: DecisionResponse,
     ) -> Result<RequestDecision> {
         let hold = self.threads.hold_of(keys, transition.digest).await?.map(|it| it.record);
-        let ended_at = hold.as_ref().and_then(|it| it.state.ended_at());
-        let at = ended_at.or_else(|| committed_at(transition)).ok_or(Error::Broken("a decision"))?;
-        let status = match &hold.map(|it| it.state) {
-            // Committed without approval.
-            None | Some(HoldState::Approved { .. }) => RequestStatus::Approved,
-            Some(HoldState::Expired { .. }) => RequestStatus::Expired,
-            Some(HoldState::Cancelled { .. }) => RequestStatus::Cancelled,
-            Some(HoldState::Denied { .. }) => RequestStatus::Denied,
-            Some(HoldState::Superseded { .. } | HoldState::Open {}) => RequestStatus::SetAside,
-        };
-        let expires_at = match (status, decision.expires_at) {
-            (RequestStatus::Approved, None) => {
-                let policy = self.policies.policy(keys, transition.statement.policy).await?;
-                Some(at.plus(policy.approval().receipt_ttl()))
-            }
-            (_, end) => end,
+        let state = hold.map(|it| it.state).ok_or(Error::Broken("a review"))?;
+        let at = state.ended_at().ok_or(Error::Broken("a decision"))?;
+        let status = match state {
+            HoldState::Approved { .. } => RequestStatus::Approved,
+            HoldState::Expired { .. } => RequestStatus::Expired,
+            HoldState::Cancelled { .. } => RequestStatus::Cancelled,
+            HoldState::Denied { .. } => RequestStatus::Denied,
+            HoldState::Superseded { .. } | HoldState::Open {} => RequestStatus::SetAside,
         };
         let note = match decision.decision.as_str() {
             "superseded" => Some(
@@ -245,7 +257,7 @@ impl ApprovalRequests {
             status,
             note: note.filter(|it| !it.is_empty()),
             at,
-            expires_at,
+            expires_at: decision.expires_at,
             receipt: decision.receipt,
             transition: Some(transition.digest),
         })

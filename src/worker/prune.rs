@@ -12,6 +12,7 @@ pub async fn run_once(service: &Service) -> Result<usize> {
     for _ in 0..BATCHES_MAX {
         match service.delivery.forget_deliveries(service.delivery.deliveries_kept()).await?
             + service.core.prune_responses().await?
+            + service.delivery.remove_ended_instances().await?
         {
             0 => break,
             more => forgotten += more,

@@ -76,14 +76,14 @@ async fn scene() -> ApiScenario {
 }
 
 /// A script of `tests/aap` that runs.
-struct Script {
+pub struct Script {
     _process: ChildProcess,
     input: ChildStdin,
     events: UnboundedReceiver<Value>,
 }
 
 impl Script {
-    async fn start(name: &str, it: &Instance<'_>, folder: &Path) -> Self {
+    pub async fn start(name: &str, it: &Instance<'_>, folder: &Path) -> Self {
         // The Python packages may have to be installed first.
         let python = tokio::task::spawn_blocking(|| crate::python::with("aap")).await.unwrap();
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/aap").join(name);
@@ -108,19 +108,19 @@ impl Script {
         Self { _process: ChildProcess(process), input, events }
     }
 
-    fn send(&mut self, command: &Value) {
+    pub fn send(&mut self, command: &Value) {
         writeln!(self.input, "{command}").unwrap();
     }
 
     /// Returns the next event, or `None` if the process has ended.
-    async fn next(&mut self) -> Option<Value> {
+    pub async fn next(&mut self) -> Option<Value> {
         let event = tokio::time::timeout(PATIENCE, self.events.recv()).await.expect("the script answers in time")?;
         assert!(event.get("failed").is_none(), "{}", event["failed"].as_str().unwrap_or_default());
         Some(event)
     }
 
     /// Returns the next event with this member.
-    async fn event(&mut self, member: &str) -> Value {
+    pub async fn event(&mut self, member: &str) -> Value {
         loop {
             let event = self.next().await.unwrap_or_else(|| panic!("no `{member}` before the end of the script"));
             if event.get(member).is_some() {

@@ -78,7 +78,7 @@ impl<'g> Instance<'g> {
         Self { g, token: token(&g.service, name, MachineRole::Instance, &["agent"]).await }
     }
 
-    async fn send(&self, method: Method, path: &str, key: Option<&str>, body: Option<&str>) -> ApiResponse {
+    pub async fn send(&self, method: Method, path: &str, key: Option<&str>, body: Option<&str>) -> ApiResponse {
         let mut request = self.g.http.request(method.clone(), format!("{}{path}", self.g.url)).bearer_auth(&self.token);
         if let Some(key) = key {
             request = request.header("idempotency-key", key);
@@ -94,7 +94,7 @@ impl<'g> Instance<'g> {
         answer
     }
 
-    async fn ask(&self, key: &str, body: &Value) -> ApiResponse {
+    pub async fn ask(&self, key: &str, body: &Value) -> ApiResponse {
         self.send(Method::POST, "/aap/v1/requests", Some(key), Some(&body.to_string())).await
     }
 
@@ -116,7 +116,7 @@ impl<'g> Instance<'g> {
     }
 
     /// Asks for a call that the policy holds.
-    async fn asks_for_refund(&self, key: &str) -> Value {
+    pub async fn asks_for_refund(&self, key: &str) -> Value {
         self.ask(key, &call("refund", json!({"amount": 40}))).await.expect(201)
     }
 

@@ -4,6 +4,7 @@
 #[macro_use]
 mod both;
 mod aap_adapters;
+mod aap_instances;
 mod amendments;
 mod amendments_signed;
 mod approval_requests;

@@ -20,7 +20,8 @@ const AUDITOR: &str = "auditor";
 const ADMIN: &str = "admin";
 const MONITOR: &str = "monitor";
 const INSTANCE: &str = "instance";
-const ROLES: [&str; 7] = [HOST, AGENT, INSTANCE, WRITER, AUDITOR, ADMIN, MONITOR];
+const PROVISIONER: &str = "provisioner";
+const ROLES: [&str; 8] = [HOST, AGENT, INSTANCE, PROVISIONER, WRITER, AUDITOR, ADMIN, MONITOR];
 
 /// The table "Who may call what", one entry for each line.
 const MAY: &[(&str, &str, &[&str])] = &[
@@ -47,6 +48,7 @@ const MAY: &[(&str, &str, &[&str])] = &[
     ("POST", "/mcp/upstreams/{name}", &[INSTANCE]),
     ("GET", "/mcp/upstreams/{name}", &[INSTANCE]),
     ("DELETE", "/mcp/upstreams/{name}", &[INSTANCE]),
+    ("POST", "/aap/v1/instances", &[PROVISIONER]),
     ("POST", "/aap/v1/requests", &[INSTANCE]),
     ("GET", "/aap/v1/requests/{id}", &[INSTANCE]),
     ("DELETE", "/aap/v1/requests/{id}", &[INSTANCE]),
@@ -90,6 +92,7 @@ fn token_of<'a>(g: &'a TestGateway, role: &str) -> &'a str {
         HOST => &g.host,
         AGENT => &g.planner,
         INSTANCE => &g.instance,
+        PROVISIONER => &g.provisioner,
         WRITER => &g.writer,
         AUDITOR => &g.auditor,
         MONITOR => &g.monitor,

@@ -67,6 +67,7 @@ pub struct TestGateway {
     pub planner: String,
     /// An instance of the node `database_writer`.
     pub instance: String,
+    pub provisioner: String,
     pub writer: String,
     pub admin: String,
     pub auditor: String,
@@ -168,6 +169,7 @@ pub async fn spawn_letting_in(
         parser: token(&service, "parser", MachineRole::Agent, &["input_parser"]).await,
         planner: token(&service, "planner", MachineRole::Agent, &["planner"]).await,
         instance: token(&service, "instance", MachineRole::Instance, &["database_writer"]).await,
+        provisioner: token(&service, "provisioner", MachineRole::Provisioner, &["database_writer"]).await,
         writer: token(&service, "writer", MachineRole::Writer, &["database_writer"]).await,
         admin: token(&service, "admin", MachineRole::Admin, &[]).await,
         auditor: token(&service, "auditor", MachineRole::Auditor, &[]).await,

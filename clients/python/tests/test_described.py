@@ -31,6 +31,7 @@ OTHERS = {
     ("DELETE", "/mcp/upstreams/{name}"),
     ("POST", "/v1/callable-tools"),
     ("POST", "/v1/hooks/claude-code"),
+    ("POST", "/aap/v1/instances"),
     ("POST", "/aap/v1/requests"),
     ("GET", "/aap/v1/requests/{id}"),
     ("DELETE", "/aap/v1/requests/{id}"),

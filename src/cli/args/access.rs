@@ -24,6 +24,11 @@ pub enum UserCommand {
     SetGroups(UserSetGroups),
     /// Set the role of an account: reviewer, admin or auditor. The last administrator keeps the role.
     SetRole(UserSetRole),
+    /// Print a link with which the owner of an account chooses a new password. It works once, for 24 hours.
+    ///
+    /// All sessions of the account end now. The old password works until a new one is set. The link is in the audit log,
+    /// without its secret.
+    PasswordLink(UserName),
     /// Disable an account. The person cannot sign in or vote, and their sessions end.
     ///
     /// Their approvals of pending reviews no longer count. Tokens that the account owns stay valid. The last
@@ -109,7 +114,7 @@ pub struct TokenAdd {
     /// A name for the token.
     #[arg(value_parser = label)]
     pub name: String,
-    /// The role of the token: host, agent, instance, writer, auditor, admin or monitor.
+    /// The role of the token: host, agent, instance, provisioner, writer, auditor, admin or monitor.
     #[arg(long, value_parser = machine_role)]
     pub role: MachineRole,
     /// The account or group that is responsible for the token.
@@ -123,7 +128,7 @@ pub struct TokenAdd {
     /// The flow that the token is bound to.
     #[arg(long)]
     pub flow: Option<FlowId>,
-    /// A node that the token acts as. Repeatable for an agent. A writer or an instance has exactly one.
+    /// A node that the token acts as. Repeatable for an agent. A writer, an instance or a provisioner has exactly one.
     #[arg(long = "node", value_name = "NODE", value_delimiter = ',')]
     pub nodes: Vec<NodeId>,
 }
@@ -134,11 +139,17 @@ impl TokenAdd {
         // A node that is given twice counts once, because a token has a set of nodes.
         let nodes = self.nodes.iter().collect::<BTreeSet<_>>().len();
         match (self.role, &self.flow, nodes) {
-            (MachineRole::Host | MachineRole::Agent | MachineRole::Instance | MachineRole::Writer, None, _) => {
-                Some("a token of this role needs a flow: add --flow FLOW")
-            }
+            (
+                MachineRole::Host
+                | MachineRole::Agent
+                | MachineRole::Instance
+                | MachineRole::Provisioner
+                | MachineRole::Writer,
+                None,
+                _,
+            ) => Some("a token of this role needs a flow: add --flow FLOW"),
             (MachineRole::Agent, _, 0) => Some("an agent needs at least one node: add --node NODE"),
-            (MachineRole::Writer | MachineRole::Instance, _, nodes) if nodes != 1 => {
+            (MachineRole::Writer | MachineRole::Instance | MachineRole::Provisioner, _, nodes) if nodes != 1 => {
                 Some("a token of this role needs exactly one node: add --node NODE once")
             }
             (MachineRole::Host | MachineRole::Auditor | MachineRole::Admin | MachineRole::Monitor, _, 1..) => {

@@ -144,7 +144,7 @@ impl AttemptOutcome {
 }
 
 /// The explanation of [`AttemptOutcome::Over`].
-pub const OVER: &str = "Nothing was sent: the review was decided, or no reviewer can decide it any more.";
+pub const OVER: &str = "Nothing was sent: the review was decided, no reviewer can decide it any more, or the credential of the instance has ended.";
 
 /// The number of stored attempts: two rounds of the schedule.
 const ATTEMPTS_KEPT: usize = 20;

@@ -9,6 +9,7 @@ use url::Url;
 use super::chat;
 use super::chat::Chat;
 use super::decision_payload::{DecisionPayload, ends_review};
+use super::instance_receiver::InstanceReceiver;
 use super::langgraph;
 use super::template::{Template, TemplateError};
 use crate::log::event::EventType;
@@ -29,6 +30,8 @@ pub enum EndpointKind {
     Resume { template: Template },
     /// Notifications of pending reviews, sent to a chat.
     Chat { chat: Chat },
+    /// Notifications of decided approval requests, sent to the agent instance that asked.
+    Instance { receiver: InstanceReceiver },
 }
 
 /// The version of the body. A new version is added and never replaces an old one.
@@ -54,6 +57,8 @@ named_enum! {
         Slack = "slack",
         /// Notifications to Teams.
         Teams = "teams",
+        /// Notifications of decided approval requests, to an agent instance.
+        Instance = "instance",
     }
 }
 
@@ -68,6 +73,9 @@ pub enum EndpointAddressError {
     /// The gateway appends paths to the address, so it cannot have a query.
     #[error("the address must be the server's base URL: remove the part after `?`")]
     Query,
+    /// The receiver was verified at its address.
+    #[error("the address of an instance cannot be changed: create a new instance with `POST /aap/v1/instances`")]
+    Verified,
     #[error(transparent)]
     Template(#[from] TemplateError),
 }
@@ -87,6 +95,7 @@ impl EndpointKind {
             Self::Resume { .. } => KindName::Resume,
             Self::Chat { chat: Chat::Slack } => KindName::Slack,
             Self::Chat { chat: Chat::Teams } => KindName::Teams,
+            Self::Instance { .. } => KindName::Instance,
         }
     }
 
@@ -94,7 +103,7 @@ impl EndpointKind {
     pub const fn concerns(&self, event: EventType) -> bool {
         match self {
             Self::Webhook { .. } => true,
-            Self::LangGraph { .. } | Self::Resume { .. } => ends_review(event),
+            Self::LangGraph { .. } | Self::Resume { .. } | Self::Instance { .. } => ends_review(event),
             Self::Chat { .. } => chat::tells(event),
         }
     }
@@ -102,16 +111,17 @@ impl EndpointKind {
     /// Returns the delay before an event is sent, if this kind has one.
     pub const fn patience(&self) -> Option<Duration> {
         match self {
-            Self::Webhook { .. } | Self::LangGraph { .. } | Self::Resume { .. } => None,
+            Self::Webhook { .. } | Self::LangGraph { .. } | Self::Resume { .. } | Self::Instance { .. } => None,
             Self::Chat { .. } => Some(chat::patience()),
         }
     }
 
-    /// Checks that requests are signed. The receiver then needs the secret.
+    /// Checks that requests are signed with a secret of the gateway. The receiver then needs it.
     pub const fn is_signed(&self) -> bool {
         match self {
             Self::Webhook { .. } | Self::Resume { .. } => true,
-            Self::LangGraph { .. } | Self::Chat { .. } => false,
+            // An instance chose its secret itself.
+            Self::LangGraph { .. } | Self::Chat { .. } | Self::Instance { .. } => false,
         }
     }
 
@@ -119,7 +129,7 @@ impl EndpointKind {
     pub const fn resumes(&self) -> bool {
         match self {
             Self::Webhook { .. } | Self::Chat { .. } => false,
-            Self::LangGraph { .. } | Self::Resume { .. } => true,
+            Self::LangGraph { .. } | Self::Resume { .. } | Self::Instance { .. } => true,
         }
     }
 
@@ -127,8 +137,8 @@ impl EndpointKind {
     pub fn reaches(&self, decided: &DecisionPayload) -> bool {
         match self {
             Self::Webhook { .. } => true,
-            // A chat gets notes about pending reviews, never a decision.
-            Self::Chat { .. } => false,
+            // A chat gets notes about pending reviews, and an instance reads the decision itself.
+            Self::Chat { .. } | Self::Instance { .. } => false,
             Self::LangGraph { .. } => langgraph::thread_of(decided).is_some(),
             Self::Resume { template } => template.reaches(decided),
         }
@@ -142,6 +152,7 @@ impl EndpointKind {
             Self::LangGraph { .. } if url.query().is_some() => Err(EndpointAddressError::Query),
             Self::LangGraph { .. } => Ok(self),
             Self::Resume { template } => Ok(Self::Resume { template: template.at(url)? }),
+            Self::Instance { .. } => Err(EndpointAddressError::Verified),
         }
     }
 }

@@ -6,6 +6,7 @@ pub mod delivery_record;
 pub mod endpoint;
 pub mod endpoint_kind;
 pub mod failure;
+pub mod instance_receiver;
 pub mod langgraph;
 pub mod mail_contact;
 pub mod preflight;

@@ -14,7 +14,7 @@ use crate::primitives::secret::Secret;
 use crate::primitives::time::Timestamp;
 
 /// The prefix of a displayed secret.
-const SECRET_PREFIX: &str = "whsec_";
+pub(super) const SECRET_PREFIX: &str = "whsec_";
 
 /// The prefix of a displayed public key.
 const PUBLIC_KEY_PREFIX: &str = "whpk_";

@@ -121,6 +121,8 @@ named_json_enum! {
         Agent = "agent",
         /// Asks for the approval of tool calls as its node, and runs the approved ones.
         Instance = "instance",
+        /// Creates instances of its node, and does nothing else.
+        Provisioner = "provisioner",
         /// Verifies, confirms and aborts as its node.
         Writer = "writer",
         /// Reads everything and changes nothing.
@@ -261,7 +263,9 @@ pub enum LinkPurpose {
     /// Sets a new password of one account.
     Reset {
         account: AccountId,
-        by: AccessChange,
+        /// The administrator who created it. `None` for the command line.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<AccessChange>,
     },
     /// Not a link that a person opens: the state that a browser must return from an OpenID provider.
     Oidc {
@@ -276,7 +280,8 @@ impl LinkPurpose {
     /// Returns the administrator who created it, if one did.
     pub const fn made_by(&self) -> Option<&AccessChange> {
         match self {
-            Self::Invite { by, .. } | Self::Reset { by, .. } => Some(by),
+            Self::Invite { by, .. } => Some(by),
+            Self::Reset { by, .. } => by.as_ref(),
             Self::SetUp {} | Self::SignIn { .. } | Self::Oidc { .. } => None,
         }
     }

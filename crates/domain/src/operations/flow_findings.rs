@@ -105,7 +105,8 @@ fn group_findings(
 
 /// Reports a token whose owner excludes every reviewer, by separation of duties.
 fn owner_finding(policy: &Policy, facts: &AccessFacts, token: &Token, findings: &mut Vec<SetupFinding>) {
-    let asks = matches!(token.role, MachineRole::Agent | MachineRole::Instance | MachineRole::Host);
+    let asks =
+        matches!(token.role, MachineRole::Agent | MachineRole::Instance | MachineRole::Provisioner | MachineRole::Host);
     let (stages, owner) = (stages_of(policy), BTreeSet::from([token.owner.clone()]));
     if !asks || stages.is_empty() || !can_be_approved(&stages, &BTreeSet::new(), &facts.people) {
         return;
@@ -138,7 +139,9 @@ fn node_findings(policy: &Policy, token: &Token, findings: &mut Vec<SetupFinding
             findings.push(SetupFinding::problem(FindingCode::UnknownNode, detail, remedy));
             continue;
         };
-        if matches!(token.role, MachineRole::Writer | MachineRole::Instance) && !node.is_writer() {
+        if matches!(token.role, MachineRole::Writer | MachineRole::Instance | MachineRole::Provisioner)
+            && !node.is_writer()
+        {
             let role = token.role.as_str();
             let detail = format!(
                 "The token {} has the role {role}, and its node {name} is not a writer in the policy of the flow {}. It can use no approval.",

@@ -78,6 +78,10 @@ pub enum ApprovalRequestError {
     NotConsumed,
     #[error("Another outcome of this call is recorded. The first report counts.")]
     OutcomeDiffers,
+    #[error(
+        "The receiver did not answer the signed verification with its challenge, so no instance was created. It must serve at `url` with this secret and registration."
+    )]
+    ReceiverNotVerified,
 }
 
 impl ApprovalRequestError {
@@ -91,6 +95,7 @@ impl ApprovalRequestError {
             Self::AlreadyConsumed => "already_consumed",
             Self::NotConsumed => "not_consumed",
             Self::OutcomeDiffers => "outcome_conflict",
+            Self::ReceiverNotVerified => "webhook_verification_failed",
         }
     }
 }

@@ -178,10 +178,13 @@ impl AuditRun<'_> {
         for (id, stored) in &self.all.tokens {
             let token = &stored.record;
             let life = lives.get(id.as_str());
-            let as_made = json!({
+            let mut as_made = json!({
                 "token": token.id, "name": token.name, "role": token.role, "owner": token.owner,
                 "flow": token.flow, "nodes": token.nodes,
             });
+            if let Some(end) = token.expires_at {
+                as_made["expires_at"] = json!(end);
+            }
             let mut said = life.and_then(|it| it.made).map(|it| it.data.clone());
             if let Some(Value::Object(said)) = &mut said {
                 // Only the event names the person who added the token.

@@ -51,6 +51,11 @@ pub struct NewPreflight {
     pub waiting: Value,
 }
 
+/// The error for a new endpoint of an instance.
+pub fn created_with_instance() -> Error {
+    Error::invalid("/kind", "an endpoint of this kind is created with its instance: use `POST /aap/v1/instances`")
+}
+
 impl Deliveries {
     /// Returns the kind in its stored form, if it is valid.
     pub(super) fn kept(&self, keys: &Keys, id: &EndpointId, new: &NewKind) -> Result<EndpointKind> {

@@ -97,9 +97,7 @@ impl Deliveries {
         new: &NewEndpoint,
     ) -> Result<(EndpointDetails, Option<Secret<String>>)> {
         let (keys, now) = (self.core.keys()?, self.core.now());
-        if self.active_endpoints(&keys).await?.len() >= ENDPOINTS_MAX {
-            return Err(Error::WrongState("there are already 200 endpoints, which is the maximum: remove one first"));
-        }
+        self.require_room(&keys).await?;
         check_name(&new.name)?;
         let length = self.log.log_length().await?;
         let id = EndpointId::try_from(random::uuid_v7(now).simple().to_string()).expect("a UUID is a name");
@@ -236,9 +234,7 @@ impl Deliveries {
             let (keys, now) = (self.core.keys()?, self.core.now());
             let (stored, _) = self.endpoint_with_position(&keys, id).await?;
             if !stored.record.kind.is_signed() {
-                return Err(Error::WrongState(
-                    "endpoints of this kind have no secret, because their requests are not signed",
-                ));
+                return Err(Error::WrongState("the gateway makes no secret for endpoints of this kind"));
             }
             let until = now.plus(overlap);
             // Receivers need time to learn the new secret, so both sign during the overlap.
@@ -288,6 +284,14 @@ impl Deliveries {
         Ok((endpoint, lane.ok_or(Error::Broken("an endpoint's delivery cursor"))?))
     }
 
+    /// Fails if there are as many endpoints as there may be.
+    pub(super) async fn require_room(&self, keys: &Keys) -> Result<()> {
+        if self.active_endpoints(keys).await?.len() < ENDPOINTS_MAX {
+            return Ok(());
+        }
+        Err(Error::WrongState("there are already 200 endpoints, which is the maximum: remove one first"))
+    }
+
     /// Returns the endpoints that were not removed.
     pub(super) async fn active_endpoints(&self, keys: &Keys) -> Result<Vec<Stored<Endpoint>>> {
         let mut all = self.all_endpoints(keys).await?;
@@ -316,7 +320,10 @@ impl Deliveries {
         let beyond = length.saturating_sub(lane.reached);
         let template = match &endpoint.kind {
             EndpointKind::Resume { template } => Some(template),
-            EndpointKind::Webhook { .. } | EndpointKind::LangGraph { .. } | EndpointKind::Chat { .. } => None,
+            EndpointKind::Webhook { .. }
+            | EndpointKind::LangGraph { .. }
+            | EndpointKind::Chat { .. }
+            | EndpointKind::Instance { .. } => None,
         };
         // Placeholders were encoded for storage. Administrators see them as they typed them.
         let as_typed = |it: Secret<String>| Secret::new(braced(it.expose()));
@@ -342,7 +349,7 @@ impl Deliveries {
 }
 
 /// Returns the data of an endpoint's event: these facts, the endpoint and the actor.
-fn endpoint_data(by: Actor<'_>, endpoint: &Endpoint, revision: i64, mut facts: Value) -> Value {
+pub(super) fn endpoint_data(by: Actor<'_>, endpoint: &Endpoint, revision: i64, mut facts: Value) -> Value {
     facts["endpoint"] = json!(endpoint.id);
     facts["name"] = json!(endpoint.name);
     // An audit compares the row with this hash.

@@ -12,6 +12,7 @@ mod endpoint_headers;
 mod endpoint_health;
 pub mod endpoint_kind;
 pub mod endpoints;
+pub mod instances;
 pub mod job;
 pub(super) mod log_tail;
 pub mod mail;

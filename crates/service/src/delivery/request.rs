@@ -20,6 +20,7 @@ use countersign_domain::primitives::time::Timestamp;
 use serde_json::json;
 
 use super::attempt_result::AttemptReport;
+use super::instances;
 use super::preflight::PreflightedRequest;
 use crate::delivery::Deliveries;
 use crate::delivery::tail_cache::TailLine;
@@ -82,6 +83,7 @@ impl Deliveries {
                 Err(error) if error.is_of_what_is_told() => Ok(true),
                 Err(error) => Err(error),
             },
+            EndpointKind::Instance { receiver } => self.is_of_instance(receiver, event).await,
         }
     }
 
@@ -123,6 +125,10 @@ impl Deliveries {
                     }
                 }
             }
+            EndpointKind::Instance { receiver } => {
+                let request = self.wake(endpoint, receiver, address, &placed.event).await?;
+                Ok(request.map_or(DeliveryAction::Over, DeliveryAction::Send))
+            }
             EndpointKind::Chat { chat } => match self.awaits_decision(&placed.event).await? {
                 true => {
                     let note = self.chat_message(&placed.event).await?;
@@ -148,6 +154,7 @@ impl Deliveries {
                 Ok(template.filled(&self.decided_of(placed).await?).ok_or(FILLED)?.to_string())
             }
             EndpointKind::Chat { chat } => Ok(chat.message(&self.chat_message(&placed.event).await?).to_string()),
+            EndpointKind::Instance { receiver } => Ok(instances::resolved(receiver, &placed.event)?.body()),
         }
     }
 
@@ -184,6 +191,9 @@ pub(super) fn test_action(
             let decided = DecisionPayload::made_up(id);
             let look = PreflightedRequest::template(address, look, &decided, None).ok_or(FILLED)?;
             Ok(DeliveryAction::LookFirst(Box::new(look)))
+        }
+        EndpointKind::Instance { .. } => {
+            Err(Error::WrongState("the receiver of an instance was verified when the instance was created"))
         }
         EndpointKind::Chat { chat } => {
             let page = format!("{gateway}/endpoints/{}", endpoint.id);

@@ -76,7 +76,10 @@ impl DeliveryTarget {
         };
         let url = parsed(&url_place(&endpoint.id), &endpoint.url)?;
         let look = match &endpoint.kind {
-            EndpointKind::Webhook { .. } | EndpointKind::LangGraph { .. } | EndpointKind::Chat { .. } => None,
+            EndpointKind::Webhook { .. }
+            | EndpointKind::LangGraph { .. }
+            | EndpointKind::Chat { .. }
+            | EndpointKind::Instance { .. } => None,
             EndpointKind::Resume { template } => template.look.as_ref(),
         };
         let look = look.map(|it| parsed(&look_place(&endpoint.id), &it.url)).transpose()?;

@@ -25,6 +25,7 @@ use super::session::{SignedIn, fingerprint, new_secret};
 use super::sign_in_method::SignInMethod;
 use crate::error::{Error, Result, TokenRefusal};
 use crate::identity::Identity;
+use crate::identity::actor::Actor;
 use crate::platform::event_recorder;
 
 /// Long enough to find the terminal again.
@@ -125,63 +126,24 @@ impl Identity {
 
     /// Adds a token. The secret appears only in this response.
     pub async fn add_token(&self, new: &NewToken) -> Result<(Token, String)> {
-        self.put_token(new, None, None).await
+        self.put_token(new, None).await
     }
 
     /// Adds a token on behalf of an administrator.
     pub async fn add_token_by(&self, by: &Stored<Account>, new: &NewToken) -> Result<(Token, String)> {
-        self.put_token(new, Some(by), None).await
+        self.put_token(new, Some(by)).await
     }
 
-    /// Adds a token with an expiry.
-    pub async fn add_expiring_token(&self, new: &NewToken, expires_at: Timestamp) -> Result<(Token, String)> {
-        self.put_token(new, None, Some(expires_at)).await
-    }
-
-    async fn put_token(
-        &self,
-        new: &NewToken,
-        by: Option<&Stored<Account>>,
-        expires_at: Option<Timestamp>,
-    ) -> Result<(Token, String)> {
+    async fn put_token(&self, new: &NewToken, by: Option<&Stored<Account>>) -> Result<(Token, String)> {
         check_name("/name", &new.name)?;
         check_binding(new)?;
         let (keys, now) = (self.core.keys()?, self.core.now());
         let owner = self.owner_named(&keys, &new.owner).await?;
-        let secret = new_secret();
-        let id = TokenId::try_from(random::uuid_v7(now).simple().to_string()).expect("a UUID is a name");
-        let token = Token {
-            id,
-            name: new.name.clone(),
-            role: new.role,
-            owner,
-            flow: new.flow.clone(),
-            nodes: new.nodes.clone(),
-            // The database contains only the hash, so its readers cannot use the token.
-            secret_hash: fingerprint(&secret).to_string(),
-            revoked: false,
-            created_at: now,
-            signing: None,
-            expires_at,
-        };
+        let (token, secret) = new_token(new, owner, now);
         let mut draft = Draft::new(keys.row(), now);
-        draft.insert(&token)?;
-        let mut data = json!({
-            "token": token.id, "name": token.name, "role": token.role, "owner": token.owner,
-            "flow": token.flow, "nodes": token.nodes,
-        });
-        if let Some(end) = token.expires_at {
-            data["expires_at"] = json!(end);
-        }
-        if let Some(by) = by {
-            // The commit fails if the administrator lost the role in the meantime.
-            draft.require_unchanged(by);
-            data["by"] = json!(by.record.id);
-        }
-        event_recorder::outside(&mut draft, token.flow.as_ref(), now, EventType::TokenAdded, data)?;
+        draft_token(&mut draft, &token, by.map(Actor::Person))?;
         self.core.commit(draft.finish()).await?;
-        let text = format!("{TOKEN_PREFIX}{}_{secret}", token.id);
-        Ok((token, text))
+        Ok((token, secret))
     }
 
     /// Returns the token for a secret if it exists and is not revoked.
@@ -350,25 +312,66 @@ impl Identity {
 }
 
 /// Rejects a token whose flow or nodes do not match its role.
+/// Returns a token, and its secret in the form that clients send.
+pub(crate) fn new_token(new: &NewToken, owner: String, now: Timestamp) -> (Token, String) {
+    let secret = new_secret();
+    let id = TokenId::try_from(random::uuid_v7(now).simple().to_string()).expect("a UUID is a name");
+    let text = format!("{TOKEN_PREFIX}{id}_{secret}");
+    let token = Token {
+        id,
+        name: new.name.clone(),
+        role: new.role,
+        owner,
+        flow: new.flow.clone(),
+        nodes: new.nodes.clone(),
+        // The database contains only the hash, so its readers cannot use the token.
+        secret_hash: fingerprint(&secret).to_string(),
+        revoked: false,
+        created_at: now,
+        signing: None,
+        expires_at: None,
+    };
+    (token, text)
+}
+
+/// Adds a token and its event to a change.
+pub(crate) fn draft_token(draft: &mut Draft<'_>, token: &Token, by: Option<Actor<'_>>) -> Result<()> {
+    draft.insert(token)?;
+    let mut data = json!({
+        "token": token.id, "name": token.name, "role": token.role, "owner": token.owner,
+        "flow": token.flow, "nodes": token.nodes,
+    });
+    if let Some(end) = token.expires_at {
+        data["expires_at"] = json!(end);
+    }
+    if let Some(by) = by {
+        // The commit fails if the creator lost the permission in the meantime.
+        by.rely(draft);
+        data["by"] = json!(by.principal());
+    }
+    event_recorder::outside(draft, token.flow.as_ref(), token.created_at, EventType::TokenAdded, data)?;
+    Ok(())
+}
+
 fn check_binding(new: &NewToken) -> Result<()> {
     let nodes = new.nodes.len();
     let (flow, fits) = match new.role {
         MachineRole::Host => (true, nodes == 0),
         MachineRole::Agent => (true, nodes >= 1),
-        MachineRole::Writer | MachineRole::Instance => (true, nodes == 1),
+        MachineRole::Writer | MachineRole::Instance | MachineRole::Provisioner => (true, nodes == 1),
         // These roles cover all flows, so naming one flow would promise a limit that does not exist.
         MachineRole::Auditor | MachineRole::Admin | MachineRole::Monitor => (false, nodes == 0),
     };
     if new.flow.is_some() != flow {
         return Err(Error::invalid(
             "/flow",
-            "a token with the role host, agent, instance or writer needs one flow, and all other roles take none",
+            "a token with the role host, agent, instance, provisioner or writer needs one flow, and all other roles take none",
         ));
     }
     if !fits {
         return Err(Error::invalid(
             "/nodes",
-            "an agent needs at least one node, an instance or a writer exactly one, and all other roles take none",
+            "an agent needs at least one node, an instance, a provisioner or a writer exactly one, and all other roles take none",
         ));
     }
     Ok(())

@@ -76,6 +76,7 @@ use problem::responder::ProblemResponder;
         transitions::read,
         transitions::decision,
         transitions::cancel,
+        aap::instances::create_instance,
         aap::create,
         aap::read,
         aap::cancel,
@@ -129,6 +130,7 @@ pub fn routes(config: &mut ServiceConfig) {
     // Routes match in this order, so frequent ones with a fixed path come first.
     config
         .route("/v1/verify", post().to(ProblemResponder(writes::verify)))
+        .route("/aap/v1/instances", post().to(ProblemResponder(aap::instances::create_instance)))
         .route("/aap/v1/requests", post().to(ProblemResponder(aap::create)))
         .route("/aap/v1/requests/{id}", get().to(ProblemResponder(aap::read)))
         .route("/aap/v1/requests/{id}", delete().to(ProblemResponder(aap::cancel)))

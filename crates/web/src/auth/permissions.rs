@@ -11,7 +11,9 @@ pub enum CallerRole {
     Person(PersonRole),
 }
 
-use countersign_domain::identity::account::MachineRole::{Admin, Agent, Auditor, Host, Instance, Monitor, Writer};
+use countersign_domain::identity::account::MachineRole::{
+    Admin, Agent, Auditor, Host, Instance, Monitor, Provisioner, Writer,
+};
 
 /// A route and its roles.
 pub struct RoutePermission {
@@ -67,6 +69,7 @@ pub const TABLE: &[RoutePermission] = &[
     machine("POST", "/mcp/upstreams/{name}", &[Instance]),
     machine("GET", "/mcp/upstreams/{name}", &[Instance]),
     machine("DELETE", "/mcp/upstreams/{name}", &[Instance]),
+    machine("POST", "/aap/v1/instances", &[Provisioner]),
     machine("POST", "/aap/v1/requests", &[Instance]),
     machine("GET", "/aap/v1/requests/{id}", &[Instance]),
     machine("DELETE", "/aap/v1/requests/{id}", &[Instance]),

@@ -1,5 +1,6 @@
 //! The Agent Approval Protocol, version 1: approvals of tool calls without threads.
 
+pub mod instances;
 mod wire;
 
 use std::time::Duration;

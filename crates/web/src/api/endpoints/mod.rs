@@ -19,7 +19,7 @@ use countersign_domain::primitives::id::{EndpointId, FlowId};
 use countersign_domain::primitives::secret::Secret;
 use countersign_domain::primitives::time::Timestamp;
 use countersign_service::delivery::Deliveries;
-use countersign_service::delivery::endpoint_kind::{NewKind, NewPreflight, NewTemplate};
+use countersign_service::delivery::endpoint_kind::{NewKind, NewPreflight, NewTemplate, created_with_instance};
 use countersign_service::delivery::endpoints::{
     DeliveryActivation, EndpointDetails, EndpointEdit, NewEndpoint, OVERLAP_MAX,
 };
@@ -136,6 +136,7 @@ fn kind(ask: &CreateEndpointRequest) -> Result<NewKind> {
         KindName::Webhook => Ok(NewKind::Webhook),
         KindName::Slack => Ok(NewKind::Chat(Chat::Slack)),
         KindName::Teams => Ok(NewKind::Chat(Chat::Teams)),
+        KindName::Instance => Err(created_with_instance()),
         KindName::LangGraph => Ok(NewKind::LangGraph { assistant: ask.assistant.clone().unwrap_or_default() }),
         KindName::Resume => {
             let template = ask.template.clone();

@@ -50,6 +50,7 @@ pub fn endpoint_json(told: &EndpointDetails, address: AddressDisclosure) -> Valu
                 answer["template"]["look"] = json!({"url": shown(url), "pointer": it.pointer, "waiting": it.waiting});
             }
         }
+        EndpointKind::Instance { receiver } => answer["instance"] = json!(receiver.instance),
         EndpointKind::Chat { .. } => (),
     }
     answer

@@ -22,7 +22,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use self::protocol_error::ProtocolError;
+use self::protocol_error::{ProtocolError, status_of};
 use crate::request_log::RequestId;
 use crate::state::{Capability, FromState as _};
 
@@ -279,7 +279,7 @@ fn shape_of(error: &Error) -> ProblemType {
         Error::Exists(_) => shape(StatusCode::CONFLICT, "exists", "The name is taken"),
         Error::WrongState(_) => shape(StatusCode::CONFLICT, "wrong_state", "Wrong state for this request"),
         Error::Denied(code) => shape(StatusCode::FORBIDDEN, code.as_str(), "The write is denied"),
-        Error::ApprovalRequest(why) => shape(StatusCode::CONFLICT, why.code(), "Wrong state for this request"),
+        Error::ApprovalRequest(why) => shape(status_of(*why), why.code(), "Wrong state for this request"),
         Error::NotTaken(why) => shape(not_taken_status(*why), why.code(), "The interrupt is refused"),
         Error::NotRepeated(why) => shape(not_repeated_status(*why), why.code(), "The request cannot be repeated"),
         Error::Vote(refused) => shape(StatusCode::CONFLICT, vote_code(refused), "The vote is not counted"),

@@ -2,6 +2,7 @@
 
 use actix_web::http::StatusCode;
 use countersign_domain::chain::denial::DenialCode;
+use countersign_domain::platform::idempotency::IdempotencyError;
 use countersign_domain::threads::approval_request::ApprovalRequestError;
 use countersign_service::error::Error;
 use serde::Serialize;
@@ -40,10 +41,15 @@ pub struct ProtocolError {
 }
 
 impl ProtocolError {
-    /// Returns the error for a denial of `verify`. Other errors keep their status and code.
+    /// Returns the error for a denial of `verify`, or for a reused key. Other errors keep their status and code.
     pub fn of(error: &Error) -> Option<Self> {
-        let Error::Denied(code) = error else { return None };
-        let (status, code, message) = denied(*code);
+        let (status, code, message) = match error {
+            Error::Denied(code) => denied(*code),
+            Error::NotRepeated(why @ IdempotencyError::Differs) => {
+                (StatusCode::CONFLICT, ApprovalRequestError::KeyReused.code().to_owned(), why.to_string())
+            }
+            _ => return None,
+        };
         Some(Self { status, code, message })
     }
 
@@ -67,6 +73,13 @@ fn denied(code: DenialCode) -> (StatusCode, String, String) {
         other => other.to_string(),
     };
     (StatusCode::CONFLICT, refused.code().to_owned(), message)
+}
+
+pub const fn status_of(error: ApprovalRequestError) -> StatusCode {
+    match error {
+        ApprovalRequestError::ReceiverNotVerified => StatusCode::UNPROCESSABLE_ENTITY,
+        _ => StatusCode::CONFLICT,
+    }
 }
 
 fn kind_of(status: StatusCode) -> &'static str {

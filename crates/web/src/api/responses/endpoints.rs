@@ -2,7 +2,7 @@
 
 use countersign_domain::delivery::failure::FailureCode;
 use countersign_domain::delivery::preflight::PreflightResult;
-use countersign_domain::primitives::id::{EndpointId, EventId, FlowId, PrincipalId, ThreadId};
+use countersign_domain::primitives::id::{EndpointId, EventId, FlowId, PrincipalId, ThreadId, TokenId};
 use countersign_domain::primitives::time::Timestamp;
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -14,7 +14,7 @@ pub struct EndpointResponse {
     pub id: EndpointId,
     /// The name of the endpoint, for people.
     pub name: String,
-    /// The kind: `webhook`, `langgraph`, `resume`, `slack` or `teams`.
+    /// The kind: `webhook`, `langgraph`, `resume`, `slack`, `teams` or `instance`.
     pub kind: String,
     /// The target address. Null for auditors.
     #[schema(required)]
@@ -68,6 +68,9 @@ pub struct EndpointResponse {
     /// For `langgraph`: the graph or assistant.
     #[schema(nullable = false)]
     pub assistant: Option<String>,
+    /// For `instance`: the instance that the endpoint belongs to.
+    #[schema(value_type = Option<String>, nullable = false)]
+    pub instance: Option<TokenId>,
     /// For `resume`: the template of the request.
     #[schema(value_type = Option<Object>, nullable = false)]
     pub template: Option<Value>,

@@ -326,13 +326,19 @@ fn facts(told: &EndpointDetails, now: Timestamp) -> EndpointFacts {
                 SafeLine::new(format!("a run of {assistant} that resumes the interrupted graph with the decision"))
             }
             EndpointKind::Resume { .. } => SafeLine::new("JSON from the template of the endpoint"),
+            EndpointKind::Instance { .. } => {
+                SafeLine::new("a message that a request of the instance is decided, without the decision")
+            }
         },
         signed: kind.is_signed(),
         resumes: kind.resumes(),
         template: match kind {
             EndpointKind::Resume { template } => template_lines(template),
             // The kinds are listed, so that a new kind with a template cannot be missed.
-            EndpointKind::Webhook { .. } | EndpointKind::LangGraph { .. } | EndpointKind::Chat { .. } => Vec::new(),
+            EndpointKind::Webhook { .. }
+            | EndpointKind::LangGraph { .. }
+            | EndpointKind::Chat { .. }
+            | EndpointKind::Instance { .. } => Vec::new(),
         },
         // Only the names are shown, because header values contain secrets.
         headers: lines(headers.keys().map(String::as_str)),

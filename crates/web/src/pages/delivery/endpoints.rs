@@ -16,7 +16,7 @@ use countersign_domain::primitives::id::FlowId;
 use countersign_domain::primitives::secret::Secret;
 use countersign_domain::primitives::time::Timestamp;
 use countersign_service::delivery::Deliveries;
-use countersign_service::delivery::endpoint_kind::{NewKind, NewPreflight, NewTemplate};
+use countersign_service::delivery::endpoint_kind::{NewKind, NewPreflight, NewTemplate, created_with_instance};
 use countersign_service::delivery::endpoints::{EndpointDetails, NewEndpoint};
 use countersign_service::error::{Error, Result};
 use countersign_service::identity::actor::Actor;
@@ -94,6 +94,7 @@ impl EndpointFields {
             KindName::Resume => NewKind::Resume(NewTemplate { body: json("/body", &self.body)?, look: self.look()? }),
             KindName::Slack => NewKind::Chat(Chat::Slack),
             KindName::Teams => NewKind::Chat(Chat::Teams),
+            KindName::Instance => return Err(created_with_instance()),
         })
     }
 
@@ -272,6 +273,7 @@ const fn kind_words(kind: KindName) -> &'static str {
         KindName::Resume => "Resume by template",
         KindName::Slack => "Slack",
         KindName::Teams => "Microsoft Teams",
+        KindName::Instance => "Agent instance",
     }
 }
 

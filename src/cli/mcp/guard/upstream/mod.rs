@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 /// Messages that may wait for a slow reader.
 pub const QUEUED_MAX: usize = 64;
 
-/// What the guard gets from a server.
+/// A message of a server, or the loss of one.
 pub enum ServerLine {
     /// A message, on one line.
     Message(Vec<u8>),

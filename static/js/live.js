@@ -111,6 +111,12 @@ function review(fresh) {
     return;
   }
   const changed = takeOver(main, fresh);
+  // A form with the focus is not replaced, so it is disabled if it is no longer offered.
+  const revoking = main.querySelector("[data-revoke]:not([data-shut])");
+  if (revoking && !fresh.querySelector("[data-revoke]")) {
+    shut(revoking, "This can no longer be revoked.");
+    return;
+  }
   if (form && !open) shut(form, sentence(fresh) ?? "This can no longer be decided here.");
   else if (form && changed) rest(form);
   else if (!wasOver && isOver(fresh)) offer(sentence(fresh), "Reload page", openAgain);

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use countersign_domain::identity::account::PersonRole;
+use countersign_domain::identity::account::{MachineRole, PersonRole};
 
 use countersign_adapters::oidc_provider::Provider;
 use serde_json::json;
@@ -17,7 +17,7 @@ use crate::person::BrowserTab;
 use crate::provider::settings;
 use crate::receiver::{BROKEN, WebhookReceiver};
 use crate::revealing::revealing;
-use crate::tool_calls::{held_call, refund};
+use crate::tool_calls::{REQUESTS, RequestedCall, held_call, refund};
 
 /// The sizes of a window, with the colour schemes in which axe-core looks through each screen by default. `TEST_FULL=1`
 /// adds the other scheme.
@@ -524,5 +524,25 @@ async fn pictures_of_a_tool_call() {
     tab.press("Confirm").await;
     tab.goto(&format!("/threads/{}", held.thread)).await;
     album.take(&tab, "call-history").await;
+    gateway.activate(REQUESTS).await;
+    let token = gateway.token(MachineRole::Instance, "bots", "files", &["agent"]).await;
+    let asked = RequestedCall::new(&gateway, &token, "/notes/today.txt").await;
+    tab.goto("/?flow=files").await;
+    tab.follow(".row-title a").await;
+    let review = tab.path().await;
+    tab.verdict("").await;
+    album.take(&tab, "request-review").await;
+    tab.press("Approve").await;
+    album.take(&tab, "request-confirm").await;
+    tab.press("Confirm").await;
+    album.take(&tab, "request-approved").await;
+    asked.consume().await;
+    asked.report("failed").await;
+    tab.goto(&review).await;
+    album.take(&tab, "request-failed").await;
+    tab.follow(".crumbs a:last-child").await;
+    album.take(&tab, "request-history").await;
+    tab.goto(&format!("{}/versions/1", tab.path().await)).await;
+    album.take(&tab, "request-version").await;
     browser.close().await;
 }

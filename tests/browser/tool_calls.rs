@@ -1,5 +1,9 @@
 //! Reviews of tool calls: a reviewer sees the tool and its arguments on every page on the way to the vote.
 
+use std::time::Duration;
+
+use countersign::worker::Workers;
+use countersign_domain::identity::account::MachineRole;
 use serde_json::{Value, json};
 
 use crate::chromium::Chromium;
@@ -92,12 +96,16 @@ async fn call_is_named_with_its_arguments_on_every_page_up_to_the_vote() {
         "Refund a payment",
         "4000 EUR",
         "\"goodwill\"",
-        "planner may call issue_refund with these arguments.",
+        "The approval lets planner call issue_refund with exactly these arguments.",
     ] {
         assert!(confirm.contains(words), "{words} in {confirm}");
     }
     tab.press("Confirm").await;
-    assert!(tab.text().await.contains("Approved by ana"));
+    let approved = tab.text().await;
+    for words in ["Approved by ana", "planner may run this call.", "planner requested the call"] {
+        assert!(approved.contains(words), "{words} in {approved}");
+    }
+    assert!(speaks_of_no_change(&approved), "{approved}");
 
     tab.goto(&format!("/threads/{}", held.thread)).await;
     assert!(tab.text_of(".chain-paths").await.contains("calls issue_refund (Refund a payment) with amount: 4000 EUR"));
@@ -128,6 +136,164 @@ async fn redacted_argument_appears_on_no_page_of_the_call() {
     assert!(tab.text_of(".call-arguments").await.contains("card redacted"));
     assert!(!tab.html().await.contains("4929 1234 5678"));
     browser.close().await;
+}
+
+/// Words for changes of a state, which are wrong on the page of a tool call.
+fn speaks_of_no_change(page: &str) -> bool {
+    ["committed", "has written", "wrote nothing", "the change", "Changes"].iter().all(|it| !page.contains(it))
+}
+
+pub const REQUESTS: &str = r#"flow = "files"
+
+[nodes.agent]
+writer = true
+
+[tools]
+allow = ["*"]
+
+[tools.write_file]
+title = "Write a file"
+description = "Replaces the whole content of the file."
+risk = "medium"
+
+[[rules]]
+name = "writes"
+tools = ["write_file"]
+when = "true"
+then = "hold"
+reason = "a reviewer approves this call"
+
+[[approval.stages]]
+groups = ["reviewers"]
+
+[approval]
+receipt_ttl = "10m"
+"#;
+
+/// A waiting approval request.
+pub struct RequestedCall<'g> {
+    gateway: &'g BrowserGateway,
+    token: String,
+    path: String,
+}
+
+impl<'g> RequestedCall<'g> {
+    pub async fn new(gateway: &'g BrowserGateway, token: &str, file: &str) -> Self {
+        let arguments = json!({"path": file, "content": "one\ntwo", "append": false});
+        let body = json!({"tool": "write_file", "arguments": arguments, "timeout": "10m"});
+        let mut asked = Self { gateway, token: token.to_owned(), path: "/aap/v1/requests".to_owned() };
+        let id = asked.post("", Some(file), Some(&body)).await["id"].as_str().unwrap().to_owned();
+        asked.path = format!("/aap/v1/requests/{id}");
+        asked
+    }
+
+    async fn post(&self, step: &str, key: Option<&str>, body: Option<&Value>) -> Value {
+        let mut post = self.gateway.http.post(self.gateway.at(&format!("{}{step}", self.path)));
+        post = post.bearer_auth(&self.token);
+        if let Some(key) = key {
+            post = post.header("idempotency-key", key);
+        }
+        if let Some(body) = body {
+            post = post.json(body);
+        }
+        let done = post.send().await.unwrap();
+        assert!(done.status().is_success(), "{step}: {}", done.text().await.unwrap());
+        done.json().await.unwrap()
+    }
+
+    pub async fn consume(&self) {
+        self.post("/consume", Some("consume"), None).await;
+    }
+
+    pub async fn report(&self, status: &str) {
+        self.post("/outcome", None, Some(&json!({"status": status}))).await;
+    }
+}
+
+const STANDING: &str = "document.querySelector('[data-part=standing]').innerText";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn review_of_a_request_shows_whether_its_call_has_run() {
+    let gateway = spawn_gateway().await;
+    gateway.reviewer("ana", &["reviewers"]).await;
+    gateway.activate(REQUESTS).await;
+    let workers = Workers::start(&gateway.service, Duration::from_secs(1));
+    let token = gateway.token(MachineRole::Instance, "bots", "files", &["agent"]).await;
+    let first = RequestedCall::new(&gateway, &token, "/notes/today.txt").await;
+    let browser = Chromium::open().await;
+    let tab = browser.tab(&gateway).await;
+    tab.resize(390, 844).await;
+    tab.sign_in("ana").await;
+    tab.follow(".row-title a").await;
+    tab.verdict("").await;
+    assert!(speaks_of_no_change(&tab.text_of(".review-head").await));
+    assert!(!tab.text().await.contains("Propose an edit"), "the agent waits for exactly this call");
+    assert_eq!(tab.count("#changes").await, 0, "a call changes nothing");
+    tab.press("Approve").await;
+    assert!(tab.in_first_screen(".confirm button[type=submit]").await, "the button is on a phone's first screen");
+    tab.press("Confirm").await;
+    let page = tab.text().await;
+    for words in ["Not run yet. agent can run this call once, before ", "it must call again", "Revoke approval"] {
+        assert!(page.contains(words), "{words} in {page}");
+    }
+    assert!(speaks_of_no_change(&page), "{page}");
+    first.consume().await;
+    tab.until(&format!("{STANDING}.includes('The call was started at')")).await;
+    assert!(tab.text_of("[data-part=standing]").await.contains("Its outcome is not reported yet."));
+    assert_eq!(tab.count("[data-revoke]").await, 0, "a used approval cannot be revoked");
+    first.report("succeeded").await;
+    tab.until(&format!("{STANDING}.includes('agent reported that it succeeded.')")).await;
+    let page = tab.text().await;
+    assert!(page.contains("agent reported that the call succeeded") && speaks_of_no_change(&page), "{page}");
+    let thread: String = tab.js("document.querySelector('.crumbs a:last-child').getAttribute('href')").await;
+    tab.goto(&thread).await;
+    assert!(tab.text().await.contains("the call succeeded, recorded as version"), "{}", tab.text().await);
+    tab.goto(&format!("{thread}/versions/1")).await;
+    let page = tab.text().await;
+    assert!(page.contains("agent: the call succeeded") && page.contains("This version records a tool call."), "{page}");
+
+    let second = RequestedCall::new(&gateway, &token, "/notes/tomorrow.txt").await;
+    tab.goto("/").await;
+    tab.follow("[data-waiting] .row-title a").await;
+    tab.press("Deny").await;
+    assert!(tab.text().await.contains("The review ends. agent may not run this call."));
+    tab.press("Confirm").await;
+    let page = tab.text().await;
+    assert!(page.contains("agent may not run this call.") && speaks_of_no_change(&page), "{page}");
+    drop(second);
+    browser.close().await;
+    workers.stop().await;
+}
+
+/// The form to revoke has the focus, so a live update disables it and keeps the typed text.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn form_to_revoke_a_used_approval_is_disabled_while_it_is_filled_in() {
+    let gateway = spawn_gateway().await;
+    gateway.reviewer("ana", &["reviewers"]).await;
+    gateway.activate(REQUESTS).await;
+    let workers = Workers::start(&gateway.service, Duration::from_secs(1));
+    let token = gateway.token(MachineRole::Instance, "bots", "files", &["agent"]).await;
+    let asked = RequestedCall::new(&gateway, &token, "/notes/today.txt").await;
+    let browser = Chromium::open().await;
+    let tab = browser.tab(&gateway).await;
+    tab.sign_in("ana").await;
+    tab.follow(".row-title a").await;
+    tab.press("Approve").await;
+    tab.press("Confirm").await;
+    tab.js::<bool>(
+        "(document.getElementById('reason').focus(), document.getElementById('reason').value = 'wrong file', true)",
+    )
+    .await;
+    asked.consume().await;
+    tab.until("document.querySelector('[data-revoke] button').disabled").await;
+    assert_eq!(tab.js::<String>("document.getElementById('reason').value").await, "wrong file");
+    assert!(
+        tab.js::<String>("document.querySelector('[data-news]').innerText")
+            .await
+            .contains("This can no longer be revoked.")
+    );
+    browser.close().await;
+    workers.stop().await;
 }
 
 /// A warning beside a name or a value is not part of it, and folded arguments are still checked.

@@ -23,6 +23,7 @@ use super::review::{ReviewFormState, change};
 use crate::pages::identity::passkeys::ids;
 use crate::pages::identity::passkeys_view::PasskeyChallengeView;
 use crate::pages::reviews::confirm_view::ConfirmPage;
+use crate::pages::shared::call_outcome::is_call_only;
 use crate::pages::shared::form::SignedInForm;
 use crate::pages::shared::format::{headline, html, moment, see_other, span};
 use crate::pages::shared::layout::DigestText;
@@ -197,6 +198,9 @@ pub async fn signing(
 fn consequence(facts: &ReviewFacts, prospect: VotePreview) -> String {
     match prospect {
         VotePreview::Waits => "Your vote is counted. The review waits for more votes.".to_owned(),
+        VotePreview::Ends if is_call_only(facts) => {
+            format!("The review ends. {} may not run this call.", facts.hold.node)
+        }
         VotePreview::Ends => "The review ends. Nothing is committed or written.".to_owned(),
         VotePreview::Passes => format!("The {}", committed(facts)),
     }
@@ -210,10 +214,16 @@ pub fn committed(facts: &ReviewFacts) -> String {
         let node = &facts.hold.node;
         return format!("approval lets {node} run {} once, within {ttl}, with exactly these arguments.", call.name);
     }
-    let mut effect = "change is committed immediately.".to_owned();
-    if let Some(call) = &facts.call {
-        effect.push_str(&format!(" {} may call {} with these arguments.", facts.hold.node, call.name));
-    }
+    let mut effect = match &facts.call {
+        Some(call) if is_call_only(facts) => {
+            format!("approval lets {} call {} with exactly these arguments.", facts.hold.node, call.name)
+        }
+        Some(call) => {
+            let node = &facts.hold.node;
+            format!("change is committed immediately. {node} may call {} with exactly these arguments.", call.name)
+        }
+        None => "change is committed immediately.".to_owned(),
+    };
     if !writers.is_empty() {
         let writers = crate::pages::shared::format::listed(&writers, "or");
         effect.push_str(&format!(" {writers} may write it once, within {ttl}."));

@@ -171,7 +171,16 @@ pub struct DecisionForm {
 }
 
 impl ReviewPage {
-    pub fn is_empty_change(&self) -> bool {
-        self.rows.is_empty()
+    /// Whether the section of changes has content. A tool call that changes no value can have none.
+    pub const fn has_changes_section(&self) -> bool {
+        !self.headline.is_call_only()
+            || !self.unchanged.is_empty()
+            || self.revealing.is_some()
+            || self.rationale.is_some()
+    }
+
+    /// Whether the gateway lets the call run only once, so that it knows whether the call has run.
+    pub fn runs_once(&self) -> bool {
+        self.call.as_ref().is_some_and(|it| it.run_within.is_some())
     }
 }

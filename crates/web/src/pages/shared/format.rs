@@ -30,6 +30,9 @@ pub const HEADLINE_CHANGES: usize = 3;
 /// Time before the deadline at which a page marks it.
 pub const SOON: Duration = Duration::from_secs(600);
 
+/// The longest time at which a time of day is clear without its date.
+const HALF_DAY: Duration = Duration::from_secs(12 * 3600);
+
 /// Returns a page. Pages are personal and change often, so no cache may store them.
 pub fn html(status: StatusCode, page: Result<String, askama::Error>) -> HttpResponse {
     match page {
@@ -67,6 +70,16 @@ pub fn moment(at: Timestamp, now: Timestamp) -> TimestampView {
         }
     };
     TimestampView { iso: at.to_string(), words: words.to_string(), distance }
+}
+
+/// Returns a time for a sentence: only the time of day if it is less than half a day away.
+pub fn clock_time(at: Timestamp, now: Timestamp) -> String {
+    let words = moment(at, now).words;
+    let away = now.until(at).max(at.until(now));
+    match words.rsplit_once(", ") {
+        Some((_, time)) if away < HALF_DAY => time.to_owned(),
+        _ => words,
+    }
 }
 
 /// Formats a duration in one unit, rounded down, so that a page never shows more time than there is.
@@ -250,6 +263,14 @@ mod tests {
         assert_eq!(at(0), "just now");
         assert_eq!(at(-61), "1 min ago");
         assert_eq!(moment(now, now).words, "21 Nov 2026, 01:36 UTC");
+    }
+
+    #[test]
+    fn time_of_another_day_has_its_date() {
+        let now = Timestamp::from_millis(1_795_225_000_123);
+        let time = |secs: i64| clock_time(Timestamp::from_millis(now.millis() + secs * 1000), now);
+        assert_eq!([time(540), time(-600)], ["01:45 UTC", "01:26 UTC"]);
+        assert_eq!([time(86_400), time(-86_400)], ["22 Nov 2026, 01:36 UTC", "20 Nov 2026, 01:36 UTC"]);
     }
 
     #[test]

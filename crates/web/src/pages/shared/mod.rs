@@ -4,6 +4,7 @@
 //! escaped. A `String` or a number comes from the gateway.
 
 pub mod anonymous_session;
+pub mod call_outcome;
 pub mod decision_form;
 pub mod diff_rows;
 pub mod error_page;

@@ -194,6 +194,15 @@ fn standing(thread: &Thread, mode: Mode, now: Timestamp) -> String {
     if thread.outcome_unknown(now) {
         return "A writer never reported the outcome of its write. An administrator can resolve it.".to_owned();
     }
+    if thread.request.is_some() {
+        return match &thread.head.usage {
+            HeadUse::Reserved { .. } => "The call was started. Its outcome is not reported yet.",
+            HeadUse::Used {} => "The approval was used. It cannot be used again.",
+            HeadUse::Revoked {} => "The approval was revoked before the call ran.",
+            HeadUse::Unused {} => "It has one tool call, which runs at most once.",
+        }
+        .to_owned();
+    }
     match (&thread.head.usage, thread.head.needs_receipt) {
         (HeadUse::Reserved { .. }, _) => "A writer has reserved its head.".to_owned(),
         (HeadUse::Used {}, _) => "A writer has already used its head. A new write requires a new approval.".to_owned(),
@@ -235,7 +244,11 @@ fn entry(
         at: moment(item.entry.committed_at, now),
         write: written.map(|it| WriteStatusView {
             tone: Tone::Good,
-            words: SafeLine::new(format!("written, recorded as version {}", it.entry.version)),
+            words: SafeLine::new(if item.call.is_some() && item.diff.is_empty() {
+                format!("the call succeeded, recorded as version {}", it.entry.version)
+            } else {
+                format!("written, recorded as version {}", it.entry.version)
+            }),
         }),
     }
 }

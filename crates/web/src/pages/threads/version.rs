@@ -19,6 +19,7 @@ use super::version_view::{CompareLink, RollbackForm, VersionCheckRow, VersionEve
 use crate::auth::permissions;
 use crate::auth::permissions::CallerRole;
 use crate::pages::reviews::review::change;
+use crate::pages::shared::call_outcome::outcome_phrase;
 use crate::pages::shared::diff_rows::rows_of;
 use crate::pages::shared::format::{deciders, moment};
 use crate::pages::shared::layout::{DigestText, Tone};
@@ -131,8 +132,12 @@ fn checks(facts: &VersionFacts) -> Vec<VersionCheckRow> {
 
 fn became(facts: &VersionFacts) -> Vec<VersionEventRow> {
     let mut told: Vec<VersionEventRow> = facts.receipt.iter().map(|it| receipt(it, facts)).collect();
-    told.extend(facts.writes.iter().rev().map(|it| write(it, facts.now)));
-    if told.is_empty() {
+    let is_request = facts.thread.request.is_some();
+    told.extend(
+        facts.writes.iter().rev().map(|it| if is_request { call(it, facts.now) } else { write(it, facts.now) }),
+    );
+    // A denied or waiting request has no version, so this is the state before the call or after it.
+    if told.is_empty() && !is_request {
         let head = facts.entry.version == facts.thread.head.version;
         let words =
             if head { "No writer has written it yet" } else { "No writer wrote it, and a later version is the head" };
@@ -151,11 +156,26 @@ fn receipt(row: &countersign_domain::threads::flow::ReceiptRow, facts: &VersionF
     let (tone, words) = match expires {
         // A used receipt can have expired since then, so its use comes first.
         _ if used => (Tone::Good, "Its receipt was used"),
+        Some(at) if at > facts.now && facts.thread.request.is_some() => {
+            (Tone::Good, "The call has not run yet. Its approval expires")
+        }
         Some(at) if at > facts.now => (Tone::Good, "Its receipt waits for its writer and expires"),
         Some(_) => (Tone::Plain, "Its receipt expired unused"),
         None => (Tone::Bad, "Its receipt cannot be read"),
     };
     VersionEventRow { tone, words: SafeLine::new(words), at: expires.filter(|_| !used).map(|it| moment(it, facts.now)) }
+}
+
+/// Returns the start and the outcome of the call of an approval request.
+fn call(write: &Write, now: Timestamp) -> VersionEventRow {
+    let (tone, at) = match &write.state {
+        WriteState::Confirmed { at, .. } => (Tone::Good, *at),
+        WriteState::Aborted { at, .. } => (Tone::Plain, *at),
+        WriteState::Failed { at } | WriteState::Late { at } | WriteState::Resolved { at, .. } => (Tone::Care, *at),
+        WriteState::Reserved {} => (Tone::Care, write.reserved_at),
+    };
+    let words = format!("{}: {}", write.node, outcome_phrase(write, now));
+    VersionEventRow { tone, words: SafeLine::new(words), at: Some(moment(at, now)) }
 }
 
 fn write(write: &Write, now: Timestamp) -> VersionEventRow {

@@ -5,7 +5,7 @@ use actix_web::http::StatusCode;
 use askama::Template as _;
 use countersign_domain::primitives::id::{AccountId, ReviewId};
 use countersign_domain::primitives::time::Timestamp;
-use countersign_domain::reviews::{Ballot, HoldState, VoteVerdict};
+use countersign_domain::reviews::{Ballot, Hold, HoldState, VoteVerdict};
 use countersign_service::error::{Error, Result};
 use countersign_service::inbox::list::InboxItem;
 use countersign_service::reviews::vote::VoteOutcome;
@@ -78,6 +78,7 @@ fn row(item: &InboxItem, became: VoteResult, verdict: VoteVerdict, now: Timestam
     let ended = ending(&hold.state);
     let (word, tone, words) = match (became, verdict) {
         (Err(words), _) => ("Not counted", Tone::Bad, words),
+        (Ok(()), verdict) if item.call.is_some() && item.diff.is_empty() => counted_call(hold, verdict),
         (Ok(()), verdict) => counted(&hold.state, verdict),
     };
     let words = match (tone, &ended) {
@@ -94,6 +95,20 @@ fn row(item: &InboxItem, became: VoteResult, verdict: VoteVerdict, now: Timestam
         words,
         by: deciders(hold),
         at: ended.map(|(_, at)| moment(at, now)),
+    }
+}
+
+/// Returns the result of a vote about a tool call that changes no value.
+fn counted_call(hold: &Hold, verdict: VoteVerdict) -> (&'static str, Tone, String) {
+    let node = &hold.node;
+    match (&hold.state, verdict) {
+        (HoldState::Approved { .. }, VoteVerdict::Approve) => {
+            ("Approved", Tone::Good, format!("{node} may run this call. The approval has its own receipt."))
+        }
+        (HoldState::Denied { .. }, VoteVerdict::Deny) => {
+            ("Denied", Tone::Good, format!("The review ended. {node} may not run this call."))
+        }
+        (state, verdict) => counted(state, verdict),
     }
 }
 

@@ -73,7 +73,11 @@ pub fn withdrawal(visitor: &Visitor, facts: &ReviewFacts) -> Result<Option<Withd
 pub fn may_edit(visitor: &Visitor, facts: &ReviewFacts) -> bool {
     let proposed = matches!(facts.transition.statement.kind, TransitionType::Propose | TransitionType::Edit);
     let editor = facts.transition.editor.as_ref();
-    proposed && facts.hold.is_open(facts.now) && facts.hold.may_rewrite(visitor.account(), editor, facts.now).is_ok()
+    // An agent waits for exactly the call that it asked for.
+    facts.thread.request.is_none()
+        && proposed
+        && facts.hold.is_open(facts.now)
+        && facts.hold.may_rewrite(visitor.account(), editor, facts.now).is_ok()
 }
 
 /// Returns the extension form if the visitor may extend the deadline and the limit is not reached.

@@ -2,13 +2,15 @@
 
 use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::reviews::{HoldState, Vote, VoteVerdict, VotingSeat};
-use countersign_domain::writes::write::{WriteResolution, WriteState};
+use countersign_domain::writes::write::{Write, WriteResolution, WriteState};
 use countersign_service::proposals::denied_attempts::EarlierDenials;
 use countersign_service::reviews::details::ReviewFacts;
 use countersign_service::writes::verify::peek_receipt;
 
 use crate::pages::reviews::review_view as view;
 use crate::pages::reviews::review_view::{ReviewStatusView, StageProgress, StageView};
+use crate::pages::shared::call_outcome;
+use crate::pages::shared::call_outcome::UnusedApproval;
 use crate::pages::shared::format::{deciders, ending, lines, listed, moment, span, urgency, voted_by};
 use crate::pages::shared::safe_text::{SafeLine, SafeText};
 
@@ -95,7 +97,10 @@ pub fn receipt_expires_at(facts: &ReviewFacts) -> Option<Timestamp> {
 }
 
 fn followed(facts: &ReviewFacts) -> String {
+    let call_only = call_outcome::is_call_only(facts);
     match &facts.hold.state {
+        HoldState::Approved { .. } if call_only => after_call_approval(facts),
+        ended if call_only => call_outcome::without_approval(ended, facts.hold.node.as_str()),
         HoldState::Open {} => String::new(),
         HoldState::Approved { version, .. } => after_approval(facts, *version),
         HoldState::Denied { .. } => "Nothing was committed or written.".to_owned(),
@@ -124,15 +129,37 @@ fn followed(facts: &ReviewFacts) -> String {
     }
 }
 
+fn after_call_approval(facts: &ReviewFacts) -> String {
+    let node = facts.hold.node.as_str();
+    match (&facts.thread.request, &facts.write) {
+        (Some(_), Some(write)) => call_outcome::outcome(write, facts.now),
+        (Some(_), None) => {
+            let revoked = facts.receipt.as_ref().is_some_and(|it| it.revoked.is_some());
+            UnusedApproval { revoked, expires_at: receipt_expires_at(facts) }.words(node, facts.now)
+        }
+        // The host application runs the call itself, and a writer can use the receipt for the state.
+        (None, write) => {
+            let has_writer = facts.policy.writers().next().is_some();
+            let became = write.as_ref().map(|it| written(it, facts.now));
+            let became = became.or_else(|| has_writer.then(|| unused_receipt(facts))).unwrap_or_default();
+            format!("{node} may run this call. {became}").trim_end().to_owned()
+        }
+    }
+}
+
 fn after_approval(facts: &ReviewFacts, version: u64) -> String {
     let committed = format!("It was committed as version {version}.");
     let Some(write) = &facts.write else {
         return format!("{committed} {}", unused_receipt(facts));
     };
+    format!("{committed} {}", written(write, facts.now))
+}
+
+fn written(write: &Write, now: Timestamp) -> String {
     let node = &write.node;
-    let became = match &write.state {
+    match &write.state {
         // A reservation whose lease has passed says nothing about the write, so only a live one counts as writing.
-        WriteState::Reserved {} if write.is_live(facts.now) => format!("{node} is writing now."),
+        WriteState::Reserved {} if write.is_live(now) => format!("{node} is writing now."),
         WriteState::Reserved {} => format!("{node} started to write and never reported the outcome."),
         WriteState::Confirmed { .. } => format!("The receipt was used: {node} has written."),
         WriteState::Aborted { .. } => {
@@ -148,8 +175,7 @@ fn after_approval(facts: &ReviewFacts, version: u64) -> String {
         WriteState::Resolved { outcome: WriteResolution::NotWritten, .. } => {
             format!("{node} never reported the outcome. An administrator confirmed that it wrote nothing.")
         }
-    };
-    format!("{committed} {became}")
+    }
 }
 
 fn unused_receipt(facts: &ReviewFacts) -> String {

@@ -4,11 +4,12 @@ use std::borrow::Cow;
 
 use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::reviews::{BrowserCheck, Extension, HoldState, Reveal, ReviewComment, Vote, VoteVerdict};
-use countersign_domain::writes::write::WriteState;
+use countersign_domain::writes::write::{Write, WriteState};
 use countersign_service::identity::requester_names::RequesterName;
 use countersign_service::reviews::details::ReviewFacts;
 
 use super::progress::groups;
+use crate::pages::shared::call_outcome::{is_call_only, outcome_phrase};
 use crate::pages::shared::format::{listed, moment};
 use crate::pages::shared::layout::Tone;
 use crate::pages::shared::safe_text::{SafeLine, SafePath, SafeText};
@@ -21,6 +22,7 @@ pub fn timeline(facts: &ReviewFacts) -> Vec<TimelineItem> {
     let (author, words) = match (super::change::editor_of(facts), &facts.by) {
         (Some(name), _) => (name, "edited the change"),
         (None, Some(RequesterName::Person(name))) => (name.as_str(), "requested a rollback"),
+        (None, _) if is_call_only(facts) => (hold.node.as_str(), "requested the call"),
         (None, _) => (hold.node.as_str(), "proposed the change"),
     };
     let mut items = vec![
@@ -144,6 +146,12 @@ impl TimelineBuilder {
     fn end(&self, facts: &ReviewFacts) -> Option<TimelineItem> {
         Some(match &facts.hold.state {
             HoldState::Open {} => return None,
+            HoldState::Approved { at, .. } if is_call_only(facts) => {
+                self.item(None, "The approval is complete, and the gateway signed a receipt", Tone::Good, *at)
+            }
+            HoldState::Denied { at, .. } if is_call_only(facts) => {
+                self.item(None, "The review ended, and the call may not run", Tone::Bad, *at)
+            }
             HoldState::Approved { at, version, .. } => {
                 let words = format!("The gateway committed it as version {version} and signed a receipt");
                 self.item(None, words, Tone::Good, *at)
@@ -161,6 +169,25 @@ impl TimelineBuilder {
         })
     }
 
+    /// Lists the start and the outcome of the call of an approval request.
+    fn call(&self, write: &Write) -> Vec<TimelineItem> {
+        let node = Some(write.node.as_str());
+        let reported = format!("reported that {}", outcome_phrase(write, self.now));
+        let mut items = vec![self.item(node, "started the call", Tone::Care, write.reserved_at)];
+        items.extend(match &write.state {
+            WriteState::Reserved {} if write.is_live(self.now) => None,
+            WriteState::Reserved {} => {
+                Some(self.item(node, "never reported the outcome", Tone::Care, write.lease_expires_at))
+            }
+            WriteState::Confirmed { at, .. } => Some(self.item(node, reported, Tone::Good, *at)),
+            WriteState::Aborted { at, .. } => Some(self.item(node, reported, Tone::Plain, *at)),
+            WriteState::Failed { at } => Some(self.item(node, reported, Tone::Care, *at)),
+            WriteState::Late { at } => Some(self.item(node, format!("{reported}, too late"), Tone::Care, *at)),
+            WriteState::Resolved { at, .. } => Some(self.item(None, "An administrator resolved it", Tone::Plain, *at)),
+        });
+        items
+    }
+
     fn write(&self, facts: &ReviewFacts) -> Vec<TimelineItem> {
         let revoked = facts.receipt.as_ref().and_then(|it| it.revoked.as_ref());
         let mut items: Vec<TimelineItem> = revoked
@@ -172,6 +199,10 @@ impl TimelineBuilder {
             .into_iter()
             .collect();
         let Some(write) = &facts.write else { return items };
+        if facts.thread.request.is_some() {
+            items.extend(self.call(write));
+            return items;
+        }
         let node = Some(write.node.as_str());
         items.push(self.item(
             node,

@@ -31,7 +31,8 @@ pub enum CliError {
     #[error(transparent)]
     Service(#[from] Error),
     /// The database does not exist.
-    #[error("there is no database at {}: run `countersign serve` to create one, or pass its directory with --data DIR", path.display())]
+    #[error("there is no database at {}: change to the folder in which you ran `countersign init` or `serve`, or pass the data directory with --data DIR. \
+             To set up a new gateway here, run `countersign init`", std::path::absolute(path).as_ref().unwrap_or(path).display())]
     NoDatabase { path: PathBuf },
     /// Another program listens on the address.
     #[error("{address} is already in use: stop the other program, or use another address with --listen {address_free}")]

@@ -3,8 +3,10 @@
 mod answers;
 mod starter_policy;
 
+use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::fs::{self, OpenOptions};
-use std::io::{BufRead, Write as _};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use countersign_domain::identity::account::{MachineRole, PersonRole};
@@ -17,8 +19,9 @@ use serde_json::{Value, json};
 use super::args::InitArgs;
 use super::findings::warn_of_findings;
 use super::output::CommandOutput;
-use super::{CliError, CommandExit, open_service};
+use super::{CliError, CommandExit, hidden_input, open_service};
 use crate::config::Config;
+pub use answers::{AnswerInput, AnswerSource};
 use answers::{SetupAnswers, SetupSubject};
 use starter_policy::starter_policy;
 
@@ -40,21 +43,28 @@ struct NamedToken {
 pub fn run(
     args: &InitArgs,
     config: &Config,
-    stdin: &mut dyn BufRead,
+    from: &mut AnswerSource<'_>,
     out: &mut CommandOutput<'_>,
 ) -> Result<CommandExit, CliError> {
-    let wanted = SetupAnswers::read(args, stdin)?;
+    let mut wanted = SetupAnswers::read(args, from)?;
+    if wanted.password.is_none() && !has_account(config, &wanted.approver)? {
+        wanted.password = Some(new_password(&wanted.approver, from)?);
+    }
     let files = SetupFiles::reserve(&args.folder, wanted.flow.as_str())?;
     let text = starter_policy(&wanted);
     let source = PolicySource { text: text.clone(), ..PolicySource::default() };
     Policy::compile_submitted(&source).map_err(|error| CliError::Given(format!("the names do not fit: {error}")))?;
     let url = config.public_url(config.listen).as_str().to_owned();
     let names = tokens_of(&wanted.subject);
+    let before = DataBefore::of(config);
     let prepared = open_service::with_new_service(config, |service| async move {
         let prepared = prepare(&service, &wanted, source, names).await;
         prepared.map(|it| (it, wanted))
     });
-    let ((tokens, created), wanted) = prepared.inspect_err(|_| files.give_back())?;
+    let ((tokens, created), wanted) = prepared.inspect_err(|_| {
+        files.give_back();
+        before.iter().for_each(DataBefore::restore);
+    })?;
     let mut env = format!("GATE={url}\n");
     for (name, token) in &tokens {
         env.push_str(&format!("{name}={token}\n"));
@@ -72,6 +82,24 @@ pub fn run(
         })
     })?;
     Ok(CommandExit::Yes)
+}
+
+fn has_account(config: &Config, name: &str) -> Result<bool, CliError> {
+    if !open_service::has_database(config) {
+        return Ok(false);
+    }
+    let people = open_service::with_service(config, |service| async move { service.identity.people().await })?;
+    Ok(people.iter().any(|it| it.name == name))
+}
+
+/// Asks for the password of a new account. Nothing was created before.
+fn new_password(name: &str, from: &mut AnswerSource<'_>) -> Result<String, CliError> {
+    match from.typed {
+        AnswerInput::Terminal => hidden_input::new_password(name, from.lines),
+        AnswerInput::File => Err(CliError::Given(format!(
+            "the account {name} does not exist, so it needs a password: pass it with --password-stdin"
+        ))),
+    }
 }
 
 /// Returns the tokens that an agent of this kind needs.
@@ -107,13 +135,9 @@ async fn prepare(
                 "the account exists, and it is not a reviewer in this group: run `countersign user set-groups`, or name another approver",
             ));
         }
-        (None, None) => {
-            return Err(Error::invalid(
-                "/password",
-                "the account does not exist, so it needs a password: pass it with --password-stdin",
-            ));
-        }
-        (None, Some(password)) => {
+        (None, password) => {
+            // The account existed when the password was asked for, and another command has removed it since then.
+            let password = password.as_ref().ok_or(Error::NotFound("account"))?;
             let groups = [wanted.group.clone()].into();
             let new = NewAccount { name: wanted.approver.clone(), role: PersonRole::Reviewer, groups };
             service.identity.add_account(&new, password.clone()).await?;
@@ -135,6 +159,37 @@ async fn prepare(
         tokens.push((variable, service.identity.add_token(&new).await?.1));
     }
     Ok((tokens, known.is_none()))
+}
+
+/// The content of a data directory before `init` created a database in it.
+struct DataBefore<'a> {
+    folder: &'a Path,
+    /// `None` if the folder did not exist.
+    files: Option<BTreeSet<OsString>>,
+}
+
+impl<'a> DataBefore<'a> {
+    /// Returns `None` if there is a database, because others may use the folder at the same time.
+    fn of(config: &'a Config) -> Option<Self> {
+        let folder = config.data.as_path();
+        (!open_service::has_database(config)).then(|| Self { folder, files: names_in(folder) })
+    }
+
+    /// Removes what `init` made. The errors are ignored: the first error is the one to report.
+    fn restore(&self) {
+        for name in names_in(self.folder).unwrap_or_default() {
+            if !self.files.as_ref().is_some_and(|it| it.contains(&name)) {
+                let _ = fs::remove_file(self.folder.join(name));
+            }
+        }
+        if self.files.is_none() {
+            let _ = fs::remove_dir(self.folder);
+        }
+    }
+}
+
+fn names_in(folder: &Path) -> Option<BTreeSet<OsString>> {
+    Some(fs::read_dir(folder).ok()?.filter_map(|it| Some(it.ok()?.file_name())).collect())
 }
 
 impl SetupFiles {

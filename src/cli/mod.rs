@@ -12,6 +12,7 @@ mod findings;
 pub mod guard;
 pub mod halt;
 pub mod health;
+mod hidden_input;
 pub mod hooks;
 mod init;
 pub mod keys;
@@ -41,6 +42,7 @@ use countersign_domain::primitives::sanitize;
 use crate::config::Config;
 use args::{Args, Command};
 pub use error::CliError;
+use init::{AnswerInput, AnswerSource};
 use output::{CommandOutput, OutputFormat};
 
 /// The exit code of a command.
@@ -87,7 +89,10 @@ fn dispatch(args: &Args, out: &mut CommandOutput<'_>) -> Result<CommandExit, Cli
     match &args.command {
         Command::Serve(args) => serve::run(&config()?, args.clock_back(), out),
         Command::Keys(command) => keys::run(command, &config()?, &SystemClock, out),
-        Command::Init(args) => init::run(args, &config()?, &mut io::stdin().lock(), out),
+        Command::Init(args) => {
+            let mut from = AnswerSource { lines: &mut io::stdin().lock(), typed: AnswerInput::of_stdin() };
+            init::run(args, &config()?, &mut from, out)
+        }
         Command::Doctor => doctor::run(&config()?, out),
         Command::Health => health::run(&config()?, out),
         Command::User(command) => user::run(command, &config()?, &mut io::stdin().lock(), out),

@@ -350,6 +350,10 @@ fn activation_and_new_token_report_what_the_flow_lacks() {
 }
 
 fn initialized(data: &Path, rest: &str) -> (CommandExit, String, String) {
+    initialized_by(data, rest, "correct horse battery staple\n")
+}
+
+fn initialized_by(data: &Path, rest: &str, stdin: &str) -> (CommandExit, String, String) {
     let words = format!("init {rest} --folder {}", data.display());
     let line = [OsString::from("countersign"), "--data".into(), data.join("data").into()]
         .into_iter()
@@ -357,10 +361,11 @@ fn initialized(data: &Path, rest: &str) -> (CommandExit, String, String) {
     let args = Args::read(line).unwrap();
     let Command::Init(init) = &args.command else { panic!() };
     let config = Config::load(&args.flags(), Vec::new()).unwrap();
-    let (mut out, mut stdin) = (Vec::new(), "correct horse battery staple\n".as_bytes());
+    let (mut out, mut lines) = (Vec::new(), stdin.as_bytes());
     let form = if args.global.json { OutputFormat::Json } else { OutputFormat::Text };
     let mut output = CommandOutput::new(form, &mut out);
-    let done = init::run(init, &config, &mut stdin, &mut output);
+    let mut from = AnswerSource { lines: &mut lines, typed: AnswerInput::File };
+    let done = init::run(init, &config, &mut from, &mut output);
     let mut said = output.warnings().join("\n");
     let exit = done.unwrap_or_else(|error| {
         said.push_str(&causes(&error));
@@ -408,8 +413,48 @@ fn init_overwrites_nothing_and_leaves_nothing_after_an_error() {
     assert!(!folder.path().join("files.toml").exists() && !folder.path().join("data").exists());
     std::fs::remove_file(&env).unwrap();
     let (exit, _, err) = initialized(folder.path(), "files --ask x --approver ada");
-    assert!(exit == CommandExit::No && err.contains("--password-stdin"), "{err}");
-    assert!(!env.exists() && !folder.path().join("files.toml").exists());
+    assert!(exit == CommandExit::CouldNotTell && err.contains("--password-stdin"), "{err}");
+    assert!(!env.exists() && !folder.path().join("files.toml").exists() && !folder.path().join("data").exists());
+    let (exit, _, err) = initialized_by(folder.path(), FILES, "short\n");
+    assert!(exit == CommandExit::No && err.contains("12"), "{err}");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "the database was removed again");
+    let data = folder.path().join("data");
+    std::fs::create_dir(&data).unwrap();
+    std::fs::write(data.join("own.txt"), "").unwrap();
+    assert_eq!(initialized_by(folder.path(), FILES, "short\n").0, CommandExit::No);
+    let left: Vec<_> = std::fs::read_dir(&data).unwrap().map(|it| it.unwrap().file_name()).collect();
+    assert_eq!(left, ["own.txt"], "a file that was there before stays");
+    assert_eq!(initialized(folder.path(), FILES).0, CommandExit::Yes);
+    let (exit, _, err) = initialized(folder.path(), &FILES.replace("init files", "init other"));
+    assert_eq!(exit, CommandExit::CouldNotTell, "{err}");
+    assert!(data.join("countersign.db").exists(), "an existing database stays");
+}
+
+#[test]
+fn init_asks_for_what_no_flag_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let answers = "files\nnotes\nwrite_file, edit_file\nada\ncorrect horse battery staple\n";
+    let (exit, out, err) = initialized_by(folder.path(), "--password-stdin", answers);
+    assert_eq!((exit, err.as_str()), (CommandExit::Yes, ""), "{out}");
+    let policy = std::fs::read_to_string(folder.path().join("files.toml")).unwrap();
+    assert!(policy.contains("\"notes:write_file\", \"notes:edit_file\""), "{policy}");
+    let other = tempfile::tempdir().unwrap();
+    let (exit, _, err) =
+        initialized_by(other.path(), "--password-stdin", "files\n\nrefund\nada\ncorrect horse battery staple\n");
+    assert_eq!((exit, err.as_str()), (CommandExit::Yes, ""));
+    let policy = std::fs::read_to_string(other.path().join("files.toml")).unwrap();
+    assert!(policy.contains("tools = [\"refund\"]"), "the tools are of no server: {policy}");
+}
+
+#[test]
+fn command_in_a_folder_without_a_database_names_the_path_and_the_remedy() {
+    let folder = tempfile::tempdir().unwrap();
+    let (exit, _, err) = line(folder.path(), "doctor");
+    assert_eq!(exit, CommandExit::CouldNotTell);
+    let path = folder.path().join("countersign.db").display().to_string();
+    for words in [path.as_str(), "change to the folder", "countersign init", "--data"] {
+        assert!(err.contains(words), "{words} in {err}");
+    }
 }
 
 #[test]

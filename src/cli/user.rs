@@ -15,7 +15,7 @@ use super::{CliError, CommandExit, open_service};
 use crate::config::Config;
 
 /// The limit on a password, so that a large file on standard input is not read to its end.
-const PASSWORD_BYTES_MAX: u64 = 4 * 1024;
+pub(super) const PASSWORD_BYTES_MAX: u64 = 4 * 1024;
 
 pub fn run(
     command: &UserCommand,

@@ -105,7 +105,7 @@ fn dispatch(args: &Args, out: &mut CommandOutput<'_>) -> Result<CommandExit, Cli
         Command::Verify(verify) => verify::run(verify, &SystemClock, &mut io::stdin().lock(), out),
         Command::Audit(args) => audit::run(args, config, &SystemClock, out),
         Command::Archive(command) => archive::run(command, config, out),
-        Command::Demo(args) => demo::run(&config()?, args.detail(), out),
+        Command::Demo(args) => demo::run(&config()?, args, out),
         Command::Guard(command) => guard::run(command, out),
         Command::Envelope(command) => envelope::run(command, &SystemClock, out),
         Command::Episode(command) => episode::run(command, config, out),

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use countersign_web::pages::shared::nav::SCREENS;
+use serde_json::{Value, json};
 
 use crate::program::{ChildProcess, PROGRAM};
 
@@ -28,8 +29,14 @@ struct DemoProcess {
 
 impl DemoProcess {
     fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    fn start_with(more: &[&str]) -> Self {
         let mut child = Command::new(PROGRAM)
             .args(["demo", "--listen", "127.0.0.1:0"])
+            .args(more)
+            .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
@@ -57,6 +64,15 @@ impl DemoProcess {
             }
         }
     }
+}
+
+/// Opens a link of the demo. Returns the one-time link of the gateway that it leads to.
+async fn one_time_link(link: &str) -> String {
+    countersign_adapters::tls::ready();
+    let http = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build().unwrap();
+    let answer = http.get(link).send().await.unwrap();
+    assert_eq!(answer.status(), 303, "{link}");
+    answer.headers()["location"].to_str().unwrap().to_owned()
 }
 
 fn url_in(line: &str) -> String {
@@ -107,10 +123,17 @@ impl ScriptlessBrowser {
         self.send(form).await
     }
 
-    async fn sign_in(&mut self, link: &str) {
-        let csrf = field(&self.get(link).await, "csrf");
-        let (status, page) = self.post(link, &[("csrf", csrf)]).await;
-        assert_eq!(status, 303, "{page}");
+    /// Signs in by a link of the demo. Returns the browser and the address that the link opens then.
+    async fn signed_in_by(link: &str) -> (Self, String) {
+        let once = one_time_link(link).await;
+        let mut browser = Self::new(&once);
+        let page = browser.get(&once).await;
+        let fields = ["csrf", "next"].map(|it| (it, field(&page, it)));
+        let action = once.split('?').next().unwrap();
+        let (status, answer) = browser.post(action, &fields).await;
+        assert_eq!(status, 303, "{answer}");
+        let next = format!("{}{}", browser.origin, fields[1].1);
+        (browser, next)
     }
 
     /// Sends the form of a review, and then the confirmation page.
@@ -149,14 +172,17 @@ fn the_demonstration_writes_once_and_its_lines_to_copy_succeed() {
     demo.until("http://localhost:");
     // An optimized build on a free processor starts within two seconds. The limit here also allows for a debug build.
     assert!(demo.processor_seconds() < 10);
-    let ada = url_in(&demo.until("ada (finance)"));
-    let review = url_in(&demo.until("One person is needed"));
-    demo.until("Two people are needed");
+    demo.until("wants to change the thread order-17");
+    let link = url_in(&demo.until("as ada: "));
+    assert!(demo.until("as ben: ").contains("/reviews/"), "each person who can decide it has a link");
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
-        let mut browser = ScriptlessBrowser::new(&ada);
-        browser.sign_in(&ada).await;
+        let (mut browser, review) = ScriptlessBrowser::signed_in_by(&link).await;
         browser.approve(&review).await;
+        // The link works again, and each visit has its own one-time link of the gateway.
+        assert_ne!(one_time_link(&link).await, one_time_link(&link).await);
+        let forged = link.replace("/ada/", "/ben/");
+        assert_eq!(browser.send(browser.http.get(&forged)).await.0, 404, "the secret belongs to one person");
     });
     demo.until("The row is written");
     for code in ["403 already_used", "403 version_mismatch", "403 signature_invalid"] {
@@ -173,6 +199,7 @@ fn the_demonstration_writes_once_and_its_lines_to_copy_succeed() {
     let rejected = demo.said.iter().filter(|it| it.contains("/is_admin")).count();
     assert!(rejected > 0, "the injected key was rejected by name");
     assert!(!demo.said.iter().any(|it| it.contains("\"patch\"")), "bodies are printed with --verbose only");
+    assert!(!demo.said.iter().any(|it| it.contains("Press Enter")), "standard input is no terminal");
     let interrupt = Command::new("kill").args(["-INT", &demo.child.id().to_string()]).status().unwrap();
     assert!(interrupt.success());
     demo.until("Stopped.");
@@ -180,13 +207,38 @@ fn the_demonstration_writes_once_and_its_lines_to_copy_succeed() {
 }
 
 #[test]
-fn left_alone_the_second_review_visibly_expires_and_nothing_is_written() {
+fn the_demonstration_runs_a_tool_call_after_its_approval() {
     let mut demo = DemoProcess::start();
-    demo.until("left alone, it expires");
-    // The review expires after its flow's time limit, which the page counts down.
+    let configuration = demo.until("{\"mcpServers\"");
+    let configuration: Value = serde_json::from_str(configuration.trim()).unwrap();
+    let server = &configuration["mcpServers"]["desk"];
+    demo.until("wants to call desk:issue_refund");
+    let link = url_in(&demo.until("as ada: "));
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let (mut browser, review) = ScriptlessBrowser::signed_in_by(&link).await;
+        let page = browser.get(&review).await;
+        for words in ["Refund a payment", "Customer number", "EUR", "high risk"] {
+            assert!(page.contains(words), "{words} in {page}");
+        }
+        browser.approve(&review).await;
+        let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
+        let post = browser.http.post(server["url"].as_str().unwrap()).json(&list);
+        assert_eq!(browser.send(post.try_clone().unwrap()).await.0, 401, "the server needs a token");
+        let token = server["headers"]["Authorization"].as_str().unwrap();
+        let (status, listed) = browser.send(post.header("authorization", token)).await;
+        assert!(status == 200 && listed.contains("look_up_order") && listed.contains("issue_refund"), "{listed}");
+    });
+    assert!(demo.until("The agent got").contains("Refunded 40 EUR for order B-77. It is refund number 1."));
+}
+
+#[test]
+fn left_alone_the_second_review_visibly_expires_and_nothing_is_written() {
+    let mut demo = DemoProcess::start_with(&["--deadline", "20s"]);
+    demo.until("Without their decision, it expires");
     demo.until("200 expired");
     demo.until("The second review EXPIRED");
-    assert!(!demo.said.iter().any(|it| it.contains("is decided") || it.contains("The row is written")));
+    assert!(!demo.said.iter().any(|it| it.contains("The row is written")));
 }
 
 /// The list of passkeys is empty for every account, even in the demonstration: a passkey is a person's own device.
@@ -195,13 +247,12 @@ const ONES_OWN: &str = "/account/passkeys";
 #[test]
 fn no_screen_of_the_demonstration_is_empty() {
     let mut demo = DemoProcess::start();
-    let admin = url_in(&demo.until("gus: "));
+    let admin = url_in(&demo.until("gus (administrator): "));
     demo.until("a third flow with sample history");
     demo.until("Two people are needed");
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
-        let mut browser = ScriptlessBrowser::new(&admin);
-        browser.sign_in(&admin).await;
+        let (mut browser, _) = ScriptlessBrowser::signed_in_by(&admin).await;
         let origin = browser.origin.clone();
         let screens = SCREENS.iter().map(|it| it.address).filter(|it| *it != ONES_OWN);
         for path in screens.chain(["/insight?span=1h", "/threads/refund-101", "/?show=past"]) {

@@ -111,6 +111,7 @@ mod stopping;
 mod streams;
 mod supposed;
 mod taking_back;
+mod terminal;
 mod time;
 mod told;
 mod tools;

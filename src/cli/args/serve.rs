@@ -32,6 +32,9 @@ pub struct DemoArgs {
     /// Print the bodies of requests and responses.
     #[arg(long)]
     pub verbose: bool,
+    /// The time in which reviewers can decide, such as `30s` or `10m`.
+    #[arg(long, value_name = "TIME", default_value = "10m")]
+    pub deadline: String,
 }
 
 impl DemoArgs {

@@ -14,6 +14,8 @@ use countersign_service::identity::owner_names::NewOwner;
 
 use super::DemoSetup;
 use super::client::DemoMachine;
+use super::mcp_server::connect_lines;
+use super::sign_in_links::SignInLinks;
 use crate::cli::{CliError, open_service};
 
 pub(super) struct DemoMachines {
@@ -22,8 +24,11 @@ pub(super) struct DemoMachines {
     pub(super) writer: DemoMachine,
     pub(super) second_host: DemoMachine,
     pub(super) second_agent: DemoMachine,
+    /// The agent that calls tools through the gateway.
+    pub(super) support: DemoMachine,
     /// The administrator of accounts and halts.
     pub(super) admin: AccountId,
+    pub(super) links: Arc<SignInLinks>,
 }
 
 /// The sample flows from `examples/`. They are compiled in, so that the binary needs no files.
@@ -40,6 +45,9 @@ const PAYOUTS: ExamplePolicy = ExamplePolicy {
     planner_schema: include_str!("../../../examples/payouts/planner.schema.json"),
 };
 
+/// The tools of the demo's MCP server.
+const SUPPORT: &str = include_str!("../../../examples/support/policy.toml");
+
 pub(super) struct ExamplePolicy {
     flow: &'static str,
     pub(super) text: &'static str,
@@ -48,8 +56,9 @@ pub(super) struct ExamplePolicy {
 }
 
 impl ExamplePolicy {
-    pub(super) fn source(&self) -> PolicySource {
-        self.source_for(self.flow, self.text.to_owned())
+    /// Returns the policy with this time for decisions.
+    fn with_deadline(&self, deadline: &str) -> PolicySource {
+        self.source_for(self.flow, with_deadline(self.text, deadline))
     }
 
     /// Returns a variant of the policy, with the same schemas under the name of another flow.
@@ -65,22 +74,18 @@ impl ExamplePolicy {
 /// Creates accounts and tokens, and prints the sign-in links.
 pub(super) async fn engage(service: &Arc<Service>, url: &str, stage: &DemoSetup) -> Result<DemoMachines, CliError> {
     let by = open_service::principal();
-    service.policy_changes.activate_policy(&by, None, PAYMENTS.source(), BTreeSet::new()).await?;
-    service.policy_changes.activate_policy(&by, None, PAYOUTS.source(), BTreeSet::new()).await?;
-    stage.voice.say(
-        "\nTwo reviewers. Open a link in a browser to sign in (each link works once; use a private window for the second):",
-    );
-    // The flow `payouts` needs two approvals, so one reviewer would not be enough.
-    for (name, groups) in [("ada", &["finance"][..]), ("ben", &["finance", "security"][..])] {
-        let (_, link) = person(service, name, PersonRole::Reviewer, groups).await?;
-        stage.voice.say(&format!("  {name} ({}): {url}/sign-in/{link}", groups.join(", ")));
+    let support = PolicySource { text: with_deadline(SUPPORT, &stage.deadline), ..PolicySource::default() };
+    let payments = [PAYMENTS.with_deadline(&stage.deadline), PAYOUTS.with_deadline(&stage.deadline)];
+    for source in payments.into_iter().chain([support]) {
+        service.policy_changes.activate_policy(&by, None, source, BTreeSet::new()).await?;
     }
-    let (admin, link) = person(service, "gus", PersonRole::Admin, &[]).await?;
-    stage.voice.say(&format!("An administrator, who invites people and lifts halts:\n  gus: {url}/sign-in/{link}"));
+    let (admin, links) = people(service, url, stage).await?;
     stage.voice.say(
         "\nThree machines, each with its own token: a host, an agent and a writer. Their requests and the results follow. With \
          --verbose their bodies follow too.",
     );
+    let own_client = token(service, "own-client", MachineRole::Instance, "support", &["agent"]).await?;
+    stage.voice.say(&connect_lines(url, &own_client));
     let machine = |name: &'static str, role, flow: &'static str, nodes: &'static [&'static str]| async move {
         let text = token(service, name, role, flow, nodes).await?;
         DemoMachine::new(name, text, stage)
@@ -91,8 +96,37 @@ pub(super) async fn engage(service: &Arc<Service>, url: &str, stage: &DemoSetup)
         writer: machine("writer", MachineRole::Writer, "payments", &["database_writer"]).await?,
         second_host: machine("host-2", MachineRole::Host, "payouts", &[]).await?,
         second_agent: machine("agent-2", MachineRole::Agent, "payouts", &["planner"]).await?,
+        support: machine("support", MachineRole::Instance, "support", &["agent"]).await?,
         admin,
+        links,
     })
+}
+
+/// Creates the accounts, and prints their links. Returns the administrator and the links.
+async fn people(
+    service: &Arc<Service>,
+    url: &str,
+    stage: &DemoSetup,
+) -> Result<(AccountId, Arc<SignInLinks>), CliError> {
+    // The flow `payouts` needs two approvals, so one reviewer would not be enough.
+    let ada = person(service, "ada", PersonRole::Reviewer, &["finance"]).await?;
+    let ben = person(service, "ben", PersonRole::Reviewer, &["finance", "security"]).await?;
+    let gus = person(service, "gus", PersonRole::Admin, &[]).await?;
+    let links = SignInLinks::start(service, url, &[("ada", ada), ("ben", ben), ("gus", gus.clone())])?;
+    stage.voice.say(&format!(
+        "\nTwo reviewers, and an administrator who invites people and lifts halts. Open a link in a browser to sign in. The \
+         links work until the demo ends. Use a private window for the second person:\n  \
+         ada (finance): {}\n  ben (finance, security): {}\n  gus (administrator): {}",
+        links.to("ada", "/"),
+        links.to("ben", "/"),
+        links.to("gus", "/")
+    ));
+    Ok((gus, links))
+}
+
+fn with_deadline(policy: &str, deadline: &str) -> String {
+    let line = |it: &str| if it.starts_with("ttl = ") { format!("ttl = \"{deadline}\"\n") } else { format!("{it}\n") };
+    policy.lines().map(line).collect()
 }
 
 /// Returns the input for a new account.
@@ -102,16 +136,10 @@ pub(super) fn new_account(name: &str, role: PersonRole, groups: &[&str]) -> NewA
     NewAccount { name: name.to_owned(), role, groups }
 }
 
-/// Creates an account with a random password that is discarded. Its link signs in.
-async fn person(
-    service: &Service,
-    name: &str,
-    role: PersonRole,
-    groups: &[&str],
-) -> Result<(AccountId, String), Error> {
+/// Creates an account with a random password that is discarded. Its links sign in.
+async fn person(service: &Service, name: &str, role: PersonRole, groups: &[&str]) -> Result<AccountId, Error> {
     let account = service.identity.add_account(&new_account(name, role, groups), random::uuid_v4().to_string()).await?;
-    let link = service.identity.sign_in_link(&account.id).await?;
-    Ok((account.id, link))
+    Ok(account.id)
 }
 
 async fn token(service: &Service, name: &str, role: MachineRole, flow: &str, nodes: &[&str]) -> Result<String, Error> {

@@ -3,12 +3,16 @@
 
 mod accounts;
 mod client;
+mod enter_key;
 mod export_files;
+mod mcp_server;
 mod receivers;
 mod scenario;
 mod seed_episode;
 mod seed_history;
+mod sign_in_links;
 mod target_database;
+mod tool_calls;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -21,11 +25,19 @@ use countersign_service::Service;
 use serde_json::json;
 use tokio::sync::mpsc;
 
+use super::args::DemoArgs;
 use super::output::CommandOutput;
 use super::serve::{self, ClockPolicy, RunningGateway};
 use super::{CliError, CommandExit, open_service};
 use crate::config::{Config, DatabaseConfig};
 use client::DemoOutput;
+use enter_key::EnterKey;
+
+/// The flow of the sample history. The demo's own accounts decide its reviews.
+const HISTORY_FLOW: &str = "refunds";
+
+/// The address of the demo's own servers.
+const HERE: &str = "127.0.0.1";
 
 /// The pause between two steps of the scenario.
 const PACE: Duration = Duration::from_millis(1_200);
@@ -40,17 +52,18 @@ pub enum DemoDetail {
 }
 
 /// Runs the demo until ctrl-c.
-pub fn run(config: &Config, detail: DemoDetail, out: &mut CommandOutput<'_>) -> Result<CommandExit, CliError> {
+pub fn run(config: &Config, args: &DemoArgs, out: &mut CommandOutput<'_>) -> Result<CommandExit, CliError> {
     // The address is bound first, so that a start on a used port writes no files.
     let listener = serve::bind(config.listen)?;
     let bound = listener.local_addr().map_err(CliError::Runtime)?;
     say(out, &format!("The Countersign demo starts at http://localhost:{}", bound.port()))?;
-    let config = demo_config(config, bound)?;
     open_service::block_on(async {
+        let config = demo_config(config, bound)?;
         let running = RunningGateway::start(&config, listener, ClockPolicy::Refused).await?;
         let (voice, lines) = mpsc::unbounded_channel();
         let voice = DemoOutput::new(voice);
-        let stage = DemoSetup { data: config.data.clone(), bound, detail, pace: PACE, voice };
+        let (data, deadline) = (config.data.clone(), args.deadline.clone());
+        let stage = DemoSetup { data, bound, detail: args.detail(), pace: PACE, deadline, voice };
         play(stage, running, lines, out).await?;
         say(out, &format!("\nStopped. The data of the demo is in {}", config.data.display()))?;
         Ok(CommandExit::Yes)
@@ -73,6 +86,7 @@ fn demo_config(config: &Config, bound: SocketAddr) -> Result<Config, CliError> {
         issuer: None,
         trusted_proxies: Vec::new(),
         webhooks: receivers::settings(),
+        upstreams: vec![mcp_server::start()?],
         // A page that is open in a browser must not delay ctrl-c.
         shutdown: Duration::from_secs(1),
         worker_interval: Duration::from_secs(1),
@@ -91,9 +105,13 @@ async fn play(
     let service = Arc::clone(&running.service);
     let url = running.url.as_str().to_owned();
     let mut story = tokio::spawn(async move {
-        let cast = accounts::engage(&service, &url, &stage).await?;
+        let cast = Arc::new(accounts::engage(&service, &url, &stage).await?);
+        let stage = Arc::new(stage);
+        tokio::spawn(EnterKey::listen().serve(Arc::clone(&cast), Arc::clone(&stage)));
         let past = past(&service, &cast, &stage);
-        tokio::try_join!(scenario::tell(&cast, &stage), past).map(drop)
+        let calls = tool_calls::tell(&cast, &stage);
+        let links = cast.links.announce(&stage);
+        tokio::try_join!(scenario::tell(&cast, &stage), calls, past, links).map(drop)
     });
     let stop = serve::wait_for_signal();
     tokio::pin!(stop);
@@ -140,6 +158,8 @@ struct DemoSetup {
     bound: SocketAddr,
     detail: DemoDetail,
     pace: Duration,
+    /// The time in which reviewers can decide, as policies write it.
+    deadline: String,
     voice: DemoOutput,
 }
 

@@ -15,10 +15,9 @@ use countersign_service::delivery::endpoints::NewEndpoint;
 use countersign_service::error::{Error, Result};
 use countersign_service::identity::actor::Actor;
 
+use super::HERE;
 use crate::cli::CliError;
 use crate::config::WebhooksConfig;
-
-const HERE: &str = "127.0.0.1";
 
 /// Returns webhook settings that allow only these receivers.
 pub(super) fn settings() -> WebhooksConfig {

@@ -33,9 +33,8 @@ pub(super) async fn tell(cast: &DemoMachines, stage: &DemoSetup) -> Result<(), C
     stage.voice.say("\n— An injected is_admin is rejected: the node may not write it, whatever the text in front of the model said.");
     propose(&cast.agent, THREAD, &head, json!({"requested_action": "refund", "is_admin": true})).await?.must_be(422)?;
     stage.pause().await;
-    stage.voice.say("\n— A new target_user_id is held for approval.");
+    stage.voice.say("\n— A new target_user_id is held for approval. One person is needed.");
     let held = propose(&cast.agent, THREAD, &head, json!({"target_user_id": 42})).await?.must_be(202)?;
-    stage.voice.say(&format!("\n  ▶ One person is needed. Decide it here: {}", review_url(&held)));
     stage.pause().await;
     let second = open_second(cast, stage).await?;
     stage.pause().await;
@@ -55,7 +54,7 @@ pub(super) async fn tell(cast: &DemoMachines, stage: &DemoSetup) -> Result<(), C
     Ok(())
 }
 
-fn create(flow: &str, thread: &str) -> DemoRequest {
+pub(super) fn create(flow: &str, thread: &str) -> DemoRequest {
     let state = json!({
         "raw_text": "Please refund Eva's 40 EUR.", "requested_action": "none", "target_user_id": 17,
         "payment": {"amount": 40, "currency": "EUR", "card": "4000 0000 0000 0002"},
@@ -67,24 +66,23 @@ fn create(flow: &str, thread: &str) -> DemoRequest {
     )
 }
 
-async fn propose(agent: &DemoMachine, thread: &str, parent: &str, patch: Value) -> Result<DemoHttpResponse, CliError> {
+pub(super) async fn propose(
+    agent: &DemoMachine,
+    thread: &str,
+    parent: &str,
+    patch: Value,
+) -> Result<DemoHttpResponse, CliError> {
     let body = json!({"node": "planner", "parent": parent, "patch": patch, "rationale": "The message asks for it."});
     agent.ask(DemoRequest::Post(format!("/v1/threads/{thread}/transitions"), body)).await
 }
 
-fn review_url(held: &DemoHttpResponse) -> String {
-    held.body["review"]["url"].as_str().unwrap_or_default().to_owned()
-}
-
 async fn open_second(cast: &DemoMachines, stage: &DemoSetup) -> Result<DemoHttpResponse, CliError> {
-    stage.voice.say("\n— In another flow the same change needs two people and has a short deadline.");
+    stage.voice.say("\n— In another flow the same change needs two people.");
     let made = cast.second_host.ask(create("payouts", SECOND_THREAD)).await?.must_be(201)?;
     let patch = json!({"target_user_id": 99});
     let held = propose(&cast.second_agent, SECOND_THREAD, made.text("transition"), patch).await?.must_be(202)?;
     let until = held.body["review"]["expires_at"].as_str().unwrap_or_default();
-    stage
-        .voice
-        .say(&format!("\n  ▶ Two people are needed, until {until}; left alone, it expires: {}", review_url(&held)));
+    stage.voice.say(&format!("\n  Two people are needed, until {until}. Without their decision, it expires."));
     Ok(held)
 }
 

@@ -35,11 +35,9 @@ use countersign_service::writes::verify::VerifyInput;
 use countersign_service::{Service, Stored};
 use serde_json::{Value, json};
 
-use super::DemoSetup;
 use super::accounts::{PAYMENTS, new_account};
+use super::{DemoSetup, HISTORY_FLOW as FLOW};
 use crate::cli::open_service;
-
-const FLOW: &str = "refunds";
 
 /// The deadline of its reviews. It is short, so that the history contains expired reviews.
 const TTL: &str = "20s";

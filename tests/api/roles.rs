@@ -179,6 +179,36 @@ async fn every_route_admits_only_its_roles() {
     }
 }
 
+/// The cause helps a client, and an unknown token and a wrong secret look alike.
+#[tokio::test]
+async fn each_cause_of_a_401_has_its_text() {
+    let g = spawn_gateway().await;
+    let parts: Vec<&str> = g.planner.splitn(3, '_').collect();
+    let wrong = format!("cs_{}_{}", parts[1], "A".repeat(parts[2].len()));
+    let unknown = format!("cs_{}_{}", "0".repeat(parts[1].len()), parts[2]);
+    let shown = async |authorization: Option<&str>| {
+        let mut get = g.http.get(format!("{}/v1/threads/t", g.url));
+        if let Some(authorization) = authorization {
+            get = get.header("authorization", authorization);
+        }
+        let answer = ApiResponse::of(get.send().await.unwrap()).await;
+        assert_eq!((answer.status, answer.code()), (401, "unauthenticated"), "{authorization:?}");
+        answer.body["detail"].as_str().unwrap().to_owned()
+    };
+    assert!(shown(None).await.starts_with("The request has no token."));
+    for malformed in ["Basic eDp5", "Bearer", "Bearer x"] {
+        assert!(shown(Some(malformed)).await.starts_with("The header `Authorization` has no token."), "{malformed}");
+    }
+    let of_unknown = shown(Some(&format!("Bearer {unknown}"))).await;
+    assert!(of_unknown.starts_with("The token is unknown."), "{of_unknown}");
+    assert_eq!(shown(Some(&format!("Bearer {wrong}"))).await, of_unknown, "a guess learns nothing");
+    let id = g.service.identity.token_of(&g.planner).await.unwrap().record.id;
+    g.service.identity.revoke_token(&id).await.unwrap();
+    let ended = shown(Some(&format!("Bearer {}", g.planner))).await;
+    assert!(ended.starts_with("The token was revoked or has expired."), "{ended}");
+    assert_eq!(shown(Some(&format!("Bearer {wrong}"))).await, of_unknown, "without the secret, the end is not shown");
+}
+
 #[tokio::test]
 async fn a_machine_is_no_person_and_a_person_no_machine() {
     let g = spawn_gateway().await;

@@ -5,6 +5,7 @@ use countersign_web::auth::permissions::TABLE;
 
 use crate::chromium::Chromium;
 use crate::gateway::{PASSWORD, SIGN_INS, spawn_gateway};
+use crate::tool_calls::REQUESTS;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_a_session_every_page_leads_to_sign_in() {
@@ -78,6 +79,23 @@ async fn a_sign_in_link_is_used_by_its_button_once_and_not_by_being_opened() {
     assert!(again.text().await.unwrap().contains("This link cannot be used"));
     assert_eq!(gateway.http.get(gateway.at(&format!("/set-up/{link}"))).send().await.unwrap().status(), 404);
     browser.close().await;
+}
+
+/// The first account could not approve in a group that no policy asks.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn set_up_form_proposes_only_the_single_group_that_policies_ask() {
+    let gateway = spawn_gateway().await;
+    let link = gateway.service.identity.set_up_link().await.unwrap().unwrap();
+    let proposed = async || {
+        let page = gateway.http.get(gateway.at(&format!("/set-up/{link}"))).send().await.unwrap().text().await.unwrap();
+        let (before, _) = page.split_once("\" aria-describedby=\"groups-hint\"").unwrap();
+        before.rsplit('"').next().unwrap().to_owned()
+    };
+    assert_eq!(proposed().await, "", "there is no policy");
+    gateway.activate(REQUESTS).await;
+    assert_eq!(proposed().await, "reviewers");
+    gateway.activate(&REQUESTS.replace("flow = \"files\"", "flow = \"other\"").replace("reviewers", "finance")).await;
+    assert_eq!(proposed().await, "", "two groups are a choice");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -40,6 +40,7 @@ class Endpoint:
     public_keys: tuple[str, ...] = ()
     payload: str | None = None
     assistant: str | None = None
+    instance: str | None = None
     template: dict[str, Json] | None = None
 
 

@@ -274,7 +274,7 @@ fn lines_to_paste(wanted: &SetupAnswers, env: &Path) -> Value {
         ". \"$0\"; export COUNTERSIGN_URL=\"$GATE\" COUNTERSIGN_TOKEN=\"$INSTANCE\"; exec countersign mcp guard \"$@\"";
     let mut words = vec!["-c".to_owned(), script.to_owned(), whole.display().to_string()];
     words.extend(server.iter().flat_map(|it| ["--name".to_owned(), it.clone()]));
-    // A restarted guard finds the approvals of calls that waited.
+    // A restarted guard finds changed descriptions of tools.
     let state = whole.with_file_name("guard").display().to_string();
     words.extend(["--state".to_owned(), state]);
     words.extend(["--", "COMMAND", "ARGUMENTS"].map(str::to_owned));

@@ -1,5 +1,6 @@
 //! Tests approval requests over HTTP: each is used at most once, by its own instance, exactly as it was approved.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use countersign_domain::identity::account::MachineRole;
@@ -33,6 +34,9 @@ on_both! {
     review_ends_at_the_timeout_of_its_request,
     review_of_a_call_is_neither_edited_nor_extended,
     revoked_receipt_is_not_used,
+    equal_calls_at_once_share_one_review_and_one_uses_its_approval,
+    only_an_approval_that_can_be_used_is_shared,
+    each_equal_call_that_the_policy_allows_has_a_request_of_its_own,
 }
 
 /// A flow in which the agent may read, must ask for refunds, and may delete nothing.
@@ -96,6 +100,13 @@ impl<'g> Instance<'g> {
 
     pub async fn ask(&self, key: &str, body: &Value) -> ApiResponse {
         self.send(Method::POST, "/aap/v1/requests", Some(key), Some(&body.to_string())).await
+    }
+
+    /// Asks for a call that shares the requests of equal calls.
+    async fn shares(&self, key: &str, body: &Value) -> Value {
+        let answer = self.send(Method::POST, "/aap/v1/requests?share=true", Some(key), Some(&body.to_string())).await;
+        assert!(matches!(answer.status, 200 | 201), "{:?}", answer.body);
+        answer.body
     }
 
     pub async fn read(&self, id: &Value) -> ApiResponse {
@@ -242,8 +253,7 @@ async fn call_is_used_by_one_of_many_concurrent_requests(scene: ApiScenario) {
     );
     let again = call("search", json!({}));
     let together = join_all((0..20).map(|_| it.ask("k2", &again))).await;
-    let ids: std::collections::BTreeSet<String> =
-        together.iter().filter_map(|it| it.body["id"].as_str().map(str::to_owned)).collect();
+    let ids: BTreeSet<String> = together.iter().filter_map(|it| it.body["id"].as_str().map(str::to_owned)).collect();
     assert_eq!(ids.len(), 1, "one key is one request");
     scene.passes_an_audit().await;
 }
@@ -490,4 +500,77 @@ async fn revoked_receipt_is_not_used(scene: ApiScenario) {
     let jti = decision.expect(200)["nonce"].as_str().unwrap().to_owned();
     g.post(&format!("/v1/receipts/{jti}/revocation"), &g.admin, json!({"reason": "a mistake"})).await.expect(200);
     assert_eq!(code(&it.consume(&asked, "c1").await), (409, "not_approved"));
+}
+
+async fn equal_calls_at_once_share_one_review_and_one_uses_its_approval(scene: ApiScenario) {
+    let g = &scene.gateway;
+    let it = Instance::new(g, "bot").await;
+    let other = Instance::new(g, "other").await;
+    let refund = call("refund", json!({"amount": 40}));
+    let mut ids = Vec::new();
+    for round in 0..3 {
+        let keys: Vec<String> = (0..12).map(|it| format!("{round}-{it}")).collect();
+        let asked = join_all(keys.iter().map(|key| it.shares(key, &refund))).await;
+        let shared: BTreeSet<&str> = asked.iter().map(|it| it["id"].as_str().unwrap()).collect();
+        assert_eq!(shared.len(), 1, "{shared:?}");
+        assert!(!ids.contains(&asked[0]["id"]), "a used approval is shared no more");
+        ids.push(asked[0]["id"].clone());
+        assert_eq!(it.shares(&keys[0], &refund).await["id"], asked[0]["id"], "the same key again");
+        assert_ne!(other.shares("k", &refund).await["id"], asked[0]["id"]);
+        assert_ne!(it.shares("k", &call("refund", json!({"amount": 41}))).await["id"], asked[0]["id"]);
+        decides(g, &asked[0], VoteVerdict::Approve, None).await;
+        assert_eq!(it.shares("late", &refund).await["id"], asked[0]["id"], "the approval is not used yet");
+        let used = join_all(keys.iter().map(|key| it.consume(&asked[0], key))).await;
+        assert_eq!(used.iter().filter(|it| it.status == 200).count(), 1);
+    }
+    let unshared = it.ask("k1", &refund).await.expect(201);
+    assert_ne!(it.shares("k2", &refund).await["id"], unshared["id"], "other requests are not shared");
+    scene.passes_an_audit().await;
+}
+
+async fn only_an_approval_that_can_be_used_is_shared(scene: ApiScenario) {
+    let g = &scene.gateway;
+    let it = Instance::new(g, "bot").await;
+    let refund = call("refund", json!({"amount": 40}));
+    let denied = it.shares("k1", &refund).await;
+    decides(g, &denied, VoteVerdict::Deny, Some("not on a Friday")).await;
+    assert_eq!(it.shares("k2", &refund).await["decision"]["note"], "not on a Friday", "until the deadline");
+    g.pass(Duration::from_secs(601));
+    let expired = it.shares("k3", &refund).await;
+    assert_eq!(expired["status"], "pending");
+    decides(g, &expired, VoteVerdict::Approve, None).await;
+    g.pass(Duration::from_secs(301));
+    let revoked = it.shares("k4", &refund).await;
+    assert_eq!(revoked["status"], "pending", "the approval has expired");
+    let review = held(g, &revoked).await;
+    decides(g, &revoked, VoteVerdict::Approve, None).await;
+    let decision =
+        g.get(&format!("/v1/transitions/{}/decision", review["transition"].as_str().unwrap()), &g.host).await;
+    let jti = decision.expect(200)["nonce"].as_str().unwrap().to_owned();
+    g.post(&format!("/v1/receipts/{jti}/revocation"), &g.admin, json!({"reason": "a mistake"})).await.expect(200);
+    let cancelled = it.shares("k5", &refund).await;
+    assert_eq!(cancelled["status"], "pending", "the receipt is revoked");
+    it.cancel(&cancelled).await.expect(200);
+    let outdated = it.shares("k6", &refund).await;
+    assert_eq!(outdated["status"], "pending");
+    decides(g, &outdated, VoteVerdict::Approve, None).await;
+    let stricter = policy().replace("\"search\", ", "");
+    let by = "tests".try_into().unwrap();
+    g.service.policy_changes.activate_policy(&by, None, source(&stricter), Default::default()).await.unwrap();
+    assert_eq!(it.shares("k7", &refund).await["status"], "pending", "the policy is a new one");
+    scene.passes_an_audit().await;
+}
+
+async fn each_equal_call_that_the_policy_allows_has_a_request_of_its_own(scene: ApiScenario) {
+    let it = Instance::new(&scene.gateway, "bot").await;
+    let search = call("search", json!({"q": "Nordwind"}));
+    let keys: Vec<String> = (0..8).map(|it| format!("k{it}")).collect();
+    let asked = join_all(keys.iter().map(|key| it.shares(key, &search))).await;
+    let ids: BTreeSet<&str> = asked.iter().map(|it| it["id"].as_str().unwrap()).collect();
+    assert_eq!(ids.len(), 8);
+    for (key, asked) in keys.iter().zip(&asked) {
+        assert_eq!(it.shares(key, &search).await["id"], asked["id"], "the same key again");
+        it.consume(asked, key).await.expect(200);
+    }
+    scene.passes_an_audit().await;
 }

@@ -1,5 +1,6 @@
 //! Tests MCP servers behind the gateway: calls run once, after their approval, with the server's own credentials.
 
+use std::io::Write as _;
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::Command;
@@ -428,4 +429,48 @@ async fn hundred_calls_at_once_run_once_each() {
     ran.sort_unstable();
     assert_eq!(ran, (0..100).collect::<Vec<u64>>());
     assert_eq!(outcomes(&it.g).await, ["succeeded"; 100]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn equal_calls_at_two_gateways_and_a_command_share_one_review() {
+    let server = ScriptedServer::start();
+    let it = UpstreamScenario::before(&server.url, &outgoing()).await;
+    // Another gateway on the same database remembers nothing of the first one.
+    let (first_url, second) = (it.url.clone(), serve_before(&it.g, "every", &server.url, &outgoing()));
+    let second = UpstreamScenario { url: format!("{second}/mcp/upstreams/every"), ..it };
+    let mut command = Command::new(env!("CARGO_BIN_EXE_countersign"));
+    command.args(["mcp", "guard", "--gateway", &second.g.url, "--name", "every", "--upstream", &server.url]);
+    command.args(["--wait", "30"]).env("COUNTERSIGN_TOKEN", &second.token);
+    let held = call(7, "held", &json!({"n": 1}));
+    let mut guard = GuardedClient::start(command);
+    let asked = held.clone();
+    let guarded = blocking(move || {
+        writeln!(guard.asks, "{asked}").unwrap();
+        let told = guard.line();
+        guard.close();
+        told
+    });
+    let first = second.g.http.post(first_url).bearer_auth(&second.token).header("content-type", "application/json");
+    let (guarded, first, other, ()) = tokio::join!(
+        guarded,
+        async { first.body(held.clone()).send().await.unwrap().text().await.unwrap() },
+        async { second.post(&second.token, &[], &held).await.1 },
+        async {
+            for ran in 0..3 {
+                decides(&second.g, VoteVerdict::Approve).await;
+                for _ in 0..200 {
+                    if outcomes(&second.g).await.len() > ran {
+                        break;
+                    }
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                }
+                let open = threads(&second.g).await.into_iter().filter(|it| it.1.is_some()).count();
+                assert!(server.calls_of("held") == ran + 1 && open <= 1, "an approval runs one call");
+            }
+        }
+    );
+    for told in [guarded, first, other] {
+        assert!(told.contains("ran"), "{told}");
+    }
+    assert_eq!(threads(&second.g).await.len(), 3);
 }

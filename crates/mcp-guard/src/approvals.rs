@@ -74,7 +74,7 @@ pub enum ApprovalFailure {
 /// The approval requests of one agent instance.
 #[async_trait]
 pub trait Approvals: Send + Sync {
-    /// Asks for an approval. The same key again returns the same request.
+    /// Asks for an approval, or finds the request of an equal call that waits. The same key again returns the same request.
     async fn ask(&self, key: &str, call: &AskedCall) -> Result<Approval, ApprovalFailure>;
 
     /// Reads a request, and waits up to that time for its decision.

@@ -12,7 +12,6 @@ pub mod forward;
 pub mod headers;
 pub mod message;
 pub mod open_calls;
-pub mod open_requests;
 pub mod relay;
 pub mod server_message;
 pub mod sse;

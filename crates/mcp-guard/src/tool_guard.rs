@@ -1,9 +1,10 @@
 //! Decides about tool calls of one caller at one server.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use countersign_adapters::clock::{Clock as _, SystemClock};
+use countersign_adapters::random;
 use countersign_domain::chain::hash::Digest;
 use countersign_domain::json::canonical::canonical;
 use countersign_domain::primitives::id::ToolName;
@@ -14,18 +15,22 @@ use crate::approvals::{Approval, ApprovalFailure, ApprovalStatus, Approvals, Ask
 use crate::continuations::Continuations;
 use crate::message::ToolRequest;
 use crate::open_calls::ForwardedCall;
-use crate::open_requests::{ClaimedKey, OpenRequests};
 use crate::server_message::{self, CallResult};
 use crate::tool_list::{ToolList, ToolPins};
 
 /// The time that an instance asks reviewers to decide in. The policy's own time is the limit.
 const TIMEOUT: &str = "24h";
 
+/// How often a call asks again because an equal call was faster to use the approval.
+const LOST_MAX: usize = 10;
+
 const EXPIRED: &str = "The approval expired before the call could run, so it was not run.";
 const NOT_CONTINUED: &str = "The server did not ask for this input, or the call is not known any more, so it was not run. Call the tool \
     again without `inputResponses` and `requestState`.";
 const CHANGED: &str =
     "The server has changed the description of this tool since it was first seen, so the call was not run.";
+const UNDECIDED: &str = "No reviewer decided in time, so the call was not run.";
+const CANCELLED: &str = "cancelled by the client before the call ran";
 const UNAVAILABLE: &str = "The approval gateway cannot be reached, so the call was not run. Tell your user.";
 const PENDING: &str = "This call waits for the approval of a reviewer and was not run. Call the same tool again with exactly \
     the same arguments to wait for the decision.";
@@ -44,12 +49,11 @@ pub enum CallVerdict {
 /// The guard of the calls of one caller at one server.
 pub struct ToolGuard<A> {
     pub approvals: A,
-    pub open: Arc<OpenRequests>,
     pub pins: Arc<ToolPins>,
     pub continuations: Arc<Continuations>,
     /// The name of the server, before the names of its tools in policies.
     pub server: Option<String>,
-    /// Keeps the open requests of one caller apart from those of others.
+    /// Keeps the calls of one caller apart from those of others.
     pub caller: String,
     /// The time for which a call waits for a decision.
     pub wait: Duration,
@@ -72,23 +76,35 @@ impl<A: Approvals> ToolGuard<A> {
             arguments: request.arguments.clone(),
             timeout: TIMEOUT,
         };
-        let mut claimed = self.open.claim(&self.caller, &request.name, &request.arguments);
-        let approved = tokio::select! {
-            approved = self.approved(&call, &mut claimed) => Some(approved),
-            () = stop.notified() => None,
-        };
-        match approved {
-            Some(Ok(UsedApproval { approval, lease })) => {
-                let sent = ForwardedCall { request: approval.id, call: name, until: SystemClock.instant() + lease };
-                CallVerdict::Run { sent, arguments: approval.arguments }
-            }
-            Some(Err(why)) => CallVerdict::NotRun(why),
-            None => {
-                claimed.delete();
-                self.withdraw(&claimed.key, &call).await;
-                CallVerdict::Withdrawn
+        let until = SystemClock.instant() + self.wait;
+        for _ in 0..LOST_MAX {
+            let key = random::uuid_v4().to_string();
+            let approved = tokio::select! {
+                approved = self.approved(&key, &call, until) => approved,
+                () = stop.notified() => {
+                    self.withdraw(&key, &call).await;
+                    return CallVerdict::Withdrawn;
+                }
+            };
+            // The use is not stopped half-way, so that its outcome is known.
+            let used = match approved {
+                Ok(approval) => self.used(&approval).await,
+                Err(why) => Err(why),
+            };
+            match used {
+                Ok(UsedApproval { approval, .. }) if is_stopped(stop).await => {
+                    self.report_failure(&approval.id, CANCELLED).await;
+                    return CallVerdict::Withdrawn;
+                }
+                Ok(UsedApproval { approval, lease }) => {
+                    let sent = ForwardedCall { request: approval.id, call: name, until: SystemClock.instant() + lease };
+                    return CallVerdict::Run { sent, arguments: approval.arguments };
+                }
+                Err(NoApproval::Used) => {}
+                Err(NoApproval::Because(why)) => return CallVerdict::NotRun(why),
             }
         }
+        CallVerdict::NotRun(PENDING.to_owned())
     }
 
     /// Reports the outcome of a call. Without it, the gateway records the outcome as unknown after the lease.
@@ -140,61 +156,40 @@ impl<A: Approvals> ToolGuard<A> {
         self.server.as_ref().map_or_else(|| tool.to_owned(), |server| format!("{server}:{tool}"))
     }
 
-    /// Cancels the request of a call that the client does not want any more. The call has not run.
+    /// Cancels the request of a call that the client does not want any more. An equal call that waits for it asks again.
     async fn withdraw(&self, key: &str, call: &AskedCall) {
-        let Ok(asked) = self.approvals.ask(key, call).await else { return };
-        if self.approvals.cancel(&asked.id).await.is_err() {
-            // The approval may be in use already.
-            self.report_failure(&asked.id, "cancelled by the client before the call ran").await;
+        if let Ok(asked) = self.approvals.ask(key, call).await {
+            // An approval that came first is left for an equal call, and expires without one.
+            let _ = self.approvals.cancel(&asked.id).await;
         }
     }
 
-    /// Returns the used approval of a call, or the reason for the model why there is none.
-    async fn approved(&self, call: &AskedCall, claimed: &mut ClaimedKey<'_>) -> Result<UsedApproval, String> {
+    /// Asks for the approval of a call, and waits for it.
+    async fn approved(&self, key: &str, call: &AskedCall, until: Instant) -> Result<Approval, NoApproval> {
         if self.pins.is_changed(&call.tool) {
             let file = self.pins.file().map_or_else(String::new, |it| format!(" from {}", it.display()));
-            return Err(format!("{CHANGED} To accept it, an operator removes the tool{file} and starts again."));
+            let why = format!("{CHANGED} To accept it, an operator removes the tool{file} and starts again.");
+            return Err(NoApproval::Because(why));
         }
-        loop {
-            let asked = self.approvals.ask(&claimed.key, call).await.map_err(|it| words(&it))?;
-            // The gateway returns what it was sent. Anything else would be another call.
-            if asked.arguments != call.arguments {
-                return Err(UNAVAILABLE.to_owned());
-            }
-            match self.used(claimed, asked).await {
-                // An earlier call used the approval, or it expired. This call asks again.
-                Err(NoApproval::Stale) if claimed.is_again => claimed.renew(),
-                Err(NoApproval::Stale) => return Err(EXPIRED.to_owned()),
-                Err(NoApproval::Because(why)) => return Err(why),
-                Ok(approval) => return Ok(approval),
-            }
+        let mut approval = self.approvals.ask(key, call).await.map_err(|it| because(&it))?;
+        // The gateway returns what it was sent. Anything else would be another call.
+        if approval.arguments != call.arguments {
+            return Err(NoApproval::Because(UNAVAILABLE.to_owned()));
         }
+        while approval.status == ApprovalStatus::Pending {
+            let left = until.saturating_duration_since(SystemClock.instant());
+            if left.is_zero() {
+                return Err(NoApproval::Because(PENDING.to_owned()));
+            }
+            approval = self.approvals.read(&approval.id, left).await.map_err(|it| because(&it))?;
+        }
+        refused(&approval).map_or(Ok(approval), Err)
     }
 
-    /// Waits for the decision and uses the approval.
-    async fn used(&self, claimed: &ClaimedKey<'_>, asked: Approval) -> Result<UsedApproval, NoApproval> {
-        let approval = self.decided(claimed, asked).await?;
-        if let Some(why) = refused(&approval) {
-            // The request is decided, so no later call waits for it.
-            claimed.delete();
-            return Err(why);
-        }
+    /// Uses an approval.
+    async fn used(&self, approval: &Approval) -> Result<UsedApproval, NoApproval> {
         let begun = SystemClock.instant();
-        let used = self.approvals.consume(&approval.id).await;
-        match used {
-            // The approval can still be there, so the same call again finds it. It can be in use as well: then nothing
-            // ran, and the report says so.
-            Err(ApprovalFailure::Unavailable) => {
-                self.report_failure(
-                    &approval.id,
-                    "the answer to the use of the approval was lost; the call did not run",
-                )
-                .await;
-                return Err(NoApproval::Because(UNAVAILABLE.to_owned()));
-            }
-            _ => claimed.delete(),
-        }
-        match used {
+        match self.approvals.consume(&approval.id).await {
             // The call needs the rest of the lease. After it, an administrator must find out the outcome.
             Ok(used) if begun.elapsed() > used.lease / 2 => {
                 self.report_failure(&approval.id, "the approval arrived too late to run the call").await;
@@ -202,55 +197,50 @@ impl<A: Approvals> ToolGuard<A> {
             }
             Ok(used) if used.approval.consumed && used.approval.arguments == approval.arguments => Ok(used),
             Ok(_) => Err(NoApproval::Because(UNAVAILABLE.to_owned())),
-            Err(ApprovalFailure::Refused { code, .. }) if is_stale(&code) => Err(NoApproval::Stale),
-            Err(other) => Err(NoApproval::Because(words(&other))),
-        }
-    }
-
-    /// Waits until a request is decided, or until the wait is over.
-    async fn decided(&self, claimed: &ClaimedKey<'_>, mut approval: Approval) -> Result<Approval, NoApproval> {
-        let begun = SystemClock.instant();
-        if approval.status == ApprovalStatus::Pending {
-            // Stored before the wait, so that a restart finds the request.
-            claimed.keep();
-        }
-        while approval.status == ApprovalStatus::Pending {
-            let left = self.wait.saturating_sub(begun.elapsed());
-            if left.is_zero() {
-                return Err(NoApproval::Because(PENDING.to_owned()));
+            Err(ApprovalFailure::Refused { code, .. }) if code == "already_consumed" => Err(NoApproval::Used),
+            Err(ApprovalFailure::Refused { code, .. }) if code == "approval_expired" => {
+                Err(NoApproval::Because(EXPIRED.to_owned()))
             }
-            let read = self.approvals.read(&approval.id, left).await;
-            approval = read.map_err(|it| NoApproval::Because(words(&it)))?;
+            // If the answer was lost, the approval can be in use, by this call or by an equal one. Its outcome is then
+            // unknown after the lease.
+            Err(other) => Err(because(&other)),
         }
-        Ok(approval)
     }
 }
 
 /// Why a call has no approval that can be used.
 enum NoApproval {
-    /// The approval was used before, or has expired.
-    Stale,
+    /// An equal call was faster, so this call asks again.
+    Used,
     /// The reason for the model.
     Because(String),
 }
 
 /// Returns why a decided request cannot be used.
 fn refused(approval: &Approval) -> Option<NoApproval> {
-    Some(match (approval.status, approval.note.as_deref()) {
-        (ApprovalStatus::Approved, _) if !approval.consumed => return None,
-        (ApprovalStatus::Approved | ApprovalStatus::Expired, _) => NoApproval::Stale,
-        (ApprovalStatus::Denied, Some(note)) => {
-            NoApproval::Because(format!("This call was denied and was not run: {note}"))
-        }
-        (ApprovalStatus::Denied, None) => NoApproval::Because("This call was denied and was not run.".to_owned()),
-        (ApprovalStatus::Cancelled | ApprovalStatus::Pending, _) => {
-            NoApproval::Because("The request was cancelled, so the call was not run.".to_owned())
-        }
-    })
+    let because = |why: &str| Some(NoApproval::Because(why.to_owned()));
+    match (approval.status, approval.note.as_deref()) {
+        (ApprovalStatus::Approved, _) if !approval.consumed => None,
+        // The client of an equal call cancelled the request.
+        (ApprovalStatus::Approved | ApprovalStatus::Cancelled, _) => Some(NoApproval::Used),
+        (ApprovalStatus::Denied, Some(note)) => because(&format!("This call was denied and was not run: {note}")),
+        (ApprovalStatus::Denied, None) => because("This call was denied and was not run."),
+        (ApprovalStatus::Expired, _) => because(UNDECIDED),
+        (ApprovalStatus::Pending, _) => because(PENDING),
+    }
 }
 
-fn is_stale(code: &str) -> bool {
-    matches!(code, "approval_expired" | "already_consumed")
+/// Returns whether the client has cancelled the call.
+async fn is_stopped(stop: &Notify) -> bool {
+    tokio::select! {
+        biased;
+        () = stop.notified() => true,
+        () = std::future::ready(()) => false,
+    }
+}
+
+fn because(failure: &ApprovalFailure) -> NoApproval {
+    NoApproval::Because(words(failure))
 }
 
 fn words(failure: &ApprovalFailure) -> String {

@@ -6,13 +6,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use countersign_adapters::http_client::HttpClient;
-use countersign_adapters::random;
 use countersign_domain::primitives::secret::Secret;
 use url::Url;
 
 use crate::continuations::Continuations;
 use crate::open_calls::OpenCalls;
-use crate::open_requests::OpenRequests;
 use crate::tool_list::ToolPins;
 
 /// The MCP servers behind a gateway.
@@ -25,7 +23,6 @@ pub struct McpUpstream {
     pub url: Url,
     pub secret: Option<Secret<String>>,
     pub client: HttpClient,
-    pub open: Arc<OpenRequests>,
     pub pins: Arc<ToolPins>,
     pub continuations: Arc<Continuations>,
     pub calls: OpenCalls,
@@ -50,7 +47,6 @@ impl McpUpstreams {
                 url: it.url.clone(),
                 secret: it.secret.clone(),
                 client: client.clone(),
-                open: Arc::new(OpenRequests::new(None, Secret::new(random::uuid_v4().to_string()))),
                 pins: Arc::new(ToolPins::open(Some(folder.join(&it.name)))?),
                 continuations: Arc::default(),
                 calls: OpenCalls::default(),

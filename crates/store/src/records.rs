@@ -149,8 +149,8 @@ pub fn branches_word(of: &ThreadId) -> String {
     format!("branch_of:{of}")
 }
 
-/// Returns the label of the approval requests of equal calls of a session.
-pub fn session_call_word(digest: &Digest) -> String {
+/// Returns the label of the approval requests of equal calls.
+pub fn equal_call_word(digest: &Digest) -> String {
     format!("call:{digest}")
 }
 
@@ -170,7 +170,7 @@ impl Record for Thread {
     }
     fn labels(&self) -> Labels {
         let branch = self.branch.iter().map(|it| branches_word(&it.thread));
-        let call = self.request.iter().filter_map(|it| it.session_call.as_ref()).map(session_call_word);
+        let call = self.request.iter().filter_map(|it| it.sharing.as_ref()).map(|it| equal_call_word(&it.call));
         Labels { due: self.created_at.millis(), words: branch.chain(call).collect() }
     }
 }

@@ -36,7 +36,7 @@ pub struct McpGuardArgs {
     /// The seconds for which a call waits for a decision. After that, the call returns a text that asks the model to call again.
     #[arg(long, value_name = "SECONDS", default_value_t = 40)]
     pub wait: u64,
-    /// A folder for the keys of waiting calls, so that a restarted guard finds their approvals.
+    /// A folder for the descriptions of the server's tools, so that a changed description is found after a restart too.
     #[arg(long, value_name = "DIR")]
     pub state: Option<PathBuf>,
     /// The URL of a remote MCP server, instead of a command.

@@ -48,6 +48,12 @@ pub fn id_of(secret: &ThreadSecret, instance: &PrincipalId, key: &str) -> String
     [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
 }
 
+/// Returns the id of the request that follows another one of equal calls. Equal calls at the same moment make the same
+/// request. A key has no spaces, so no other request has this id.
+pub fn id_after(secret: &ThreadSecret, instance: &PrincipalId, call: &Digest, previous: Option<&str>) -> String {
+    id_of(secret, instance, &format!("{call} after {}", previous.unwrap_or_default()))
+}
+
 /// Returns the thread of an approval request, or `None` if the id has another form.
 pub fn thread_of(id: &str) -> Option<ThreadId> {
     let dash = |at: usize| matches!(at, 8 | 13 | 18 | 23);
@@ -141,12 +147,22 @@ pub struct ApprovalRequest {
     /// The agent's reason, if the policy denied the call. Otherwise the transition has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<String>,
-    /// The keyed digest by which an equal call of the same session finds this request. Other requests have none.
+    /// How equal calls find this request. Without it, they ask again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub session_call: Option<Digest>,
+    pub sharing: Option<CallSharing>,
     /// The outcome, once it is reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<CallOutcome>,
+}
+
+/// How equal calls of an instance find a request.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CallSharing {
+    /// The keyed digest that equal calls have in common.
+    pub call: Digest,
+    /// The id that the key of the first call names. By it, that call recognizes its own request.
+    pub own_id: String,
 }
 
 /// The content of a request, as an instance sends it.
@@ -173,9 +189,9 @@ impl Submission {
         Digest::keyed(secret, Tag::Submission, canonical(&value).as_bytes())
     }
 
-    /// Returns the keyed digest that equal calls of an instance have in common. The context names their session.
-    pub fn session_call(&self, secret: &ThreadSecret, instance: &PrincipalId) -> Digest {
-        Digest::keyed(secret, Tag::Submission, canonical(&json!(["session call", instance, self])).as_bytes())
+    /// Returns the keyed digest that equal calls of an instance have in common. The context can name their session.
+    pub fn equal_call(&self, secret: &ThreadSecret, instance: &PrincipalId) -> Digest {
+        Digest::keyed(secret, Tag::Submission, canonical(&json!(["equal call", instance, self])).as_bytes())
     }
 
     /// Returns the tool call that the policy judges. A tool of a server is called `server:tool`.
@@ -322,7 +338,7 @@ mod tests {
     #[test]
     fn equal_calls_of_an_instance_share_a_digest() {
         let secret = ThreadSecret::from_bytes(&[7; 32]);
-        let of = |call: &Submission, by: &str| call.session_call(&secret, &PrincipalId::try_from(by).unwrap());
+        let of = |call: &Submission, by: &str| call.equal_call(&secret, &PrincipalId::try_from(by).unwrap());
         let call = submission("a", None);
         assert_eq!(of(&call, "i"), of(&call.clone(), "i"));
         assert_ne!(of(&call, "i"), of(&call, "j"));

@@ -9,7 +9,7 @@ use countersign_domain::json::patch::PatchFormat;
 use countersign_domain::platform::idempotency::IdempotencyKey;
 use countersign_domain::primitives::id::{FlowId, NodeId, ThreadId, ToolName};
 use countersign_domain::threads::approval_request::{
-    ApprovalRequest, ApprovalRequestError, Submission, id_of, thread_of,
+    ApprovalRequest, ApprovalRequestError, CallSharing, Submission, id_of, thread_of,
 };
 use countersign_domain::threads::thread::{Context, Thread};
 use countersign_domain::threads::usage::{InvalidUsage, Usage};
@@ -44,16 +44,16 @@ impl ApprovalRequests {
         key: &IdempotencyKey,
         submission: &Submission,
     ) -> Result<AskedRequest> {
-        self.ask_findably(token, key, submission, None).await
+        self.ask_as(token, self.request_id(&token.record, key)?, submission, None).await
     }
 
-    /// Asks, and lets an equal call of the same session find the request by this digest.
-    pub(super) async fn ask_findably(
+    /// Asks with the request of this id. Equal calls find the request if it has `sharing`.
+    pub(super) async fn ask_as(
         &self,
         token: &Stored<Token>,
-        key: &IdempotencyKey,
+        id: String,
         submission: &Submission,
-        session_call: Option<Digest>,
+        sharing: Option<CallSharing>,
     ) -> Result<AskedRequest> {
         let keys = self.core.keys()?;
         let (node, flow) = (node_of(token)?, token.record.flow.as_ref().ok_or(MISSING)?);
@@ -61,7 +61,6 @@ impl ApprovalRequests {
         let sent = SubmittedCall { call: tool.clone(), reasoning: submission.agent_reasoning.clone() };
         check_reasoning(submission)?;
         let wait = submission.wait().map_err(invalid)?;
-        let id = self.request_id(&token.record, key)?;
         let thread = thread_of(&id).ok_or(Error::Broken("an approval request's id"))?;
         let digest = submission.digest(&keys.salt().thread_secret(thread.as_str()));
         let parent = match self.core.fetch::<Thread>(&keys, thread.as_str()).await? {
@@ -87,7 +86,7 @@ impl ApprovalRequests {
                     deadline: now.plus(wait.min(ttl)),
                     context: submission.context.clone(),
                     reasoning: None,
-                    session_call,
+                    sharing,
                     outcome: None,
                 };
                 self.threads.create_thread_for(token, &new_thread(flow, &thread), Some(&request)).await?.transition

@@ -6,6 +6,7 @@
 
 mod ask;
 mod consume;
+mod equal_calls;
 pub mod session_call;
 pub mod view;
 

@@ -7,26 +7,20 @@ use countersign_domain::identity::account::Token;
 use countersign_domain::keys::Keys;
 use countersign_domain::platform::idempotency::IdempotencyKey;
 use countersign_domain::primitives::id::WriteId;
-use countersign_domain::primitives::time::Timestamp;
-use countersign_domain::threads::approval_request::{ApprovalRequestError, CallStatus, Submission, id_in, thread_of};
-use countersign_domain::threads::thread::{Thread, WriteKey};
+use countersign_domain::threads::approval_request::{ApprovalRequestError, CallStatus, Submission, id_in};
+use countersign_domain::threads::thread::WriteKey;
 use countersign_domain::writes::write::Write;
-use countersign_store::Direction;
 use countersign_store::record::Stored;
-use countersign_store::records::{session_call_word, write_row_id};
+use countersign_store::records::write_row_id;
 use serde_json::{Map, Value};
 
-use super::ask::IDS;
 use super::consume::{ConsumedRequest, write_id_of};
-use super::view::{ApprovalRequestView, RequestStatus};
+use super::view::ApprovalRequestView;
 use super::{ApprovalRequests, MISSING};
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 /// The label under which uses are named. It has spaces, so it is the id of no request.
 const USES: &str = "uses of session calls";
-
-/// How many of the latest requests of equal calls are looked at. Only calls at the same moment can open a second one.
-const EQUAL_MAX: u32 = 4;
 
 /// The note of a call whose arguments were changed after the approval.
 const ALTERED: &str = "The call ran with other arguments than the approved ones. Another hook may have changed them.";
@@ -51,21 +45,14 @@ pub struct SessionCallEnd {
 }
 
 impl ApprovalRequests {
-    /// Asks for the approval of a call. An equal call of the session that waits, or that reviewers have decided, shares
-    /// its request. The same call again gets the same request.
+    /// Asks for the approval of a call, or shares the request of an equal call of the session. The same call again gets
+    /// the same request.
     pub async fn ask_in_session(&self, token: &Stored<Token>, call: &SessionCall) -> Result<ApprovalRequestView> {
         let keys = self.core.keys()?;
         if let Some(used) = self.use_in_session(&keys, token, &call.key).await? {
             return self.same_call(&keys, token, &used, call).await;
         }
-        let own = self.request_id(&token.record, &call.key)?;
-        let own = thread_of(&own).ok_or(Error::Broken("an approval request's id"))?;
-        let digest = call.submission.session_call(&keys.salt().thread_secret(IDS), &token.record.principal());
-        let is_new = self.core.fetch::<Thread>(&keys, own.as_str()).await?.is_none();
-        if is_new && let Some(shared) = self.shared(&keys, token, &session_call_word(&digest)).await? {
-            return Ok(shared);
-        }
-        Ok(self.ask_findably(token, &call.key, &call.submission, Some(digest)).await?.view)
+        Ok(self.ask_shared(token, &call.key, &call.submission).await?.view)
     }
 
     /// Uses an approval for a call, once. The same call again gets the same answer while the lease is valid.
@@ -106,35 +93,6 @@ impl ApprovalRequests {
         let view = self.view(token, id_in(&used.thread).ok_or(MISSING)?).await?;
         let digest = call.submission.digest(&keys.salt().thread_secret(used.thread.as_str()));
         if view.request.submission == digest { Ok(view) } else { Err(ApprovalRequestError::KeyReused.into()) }
-    }
-
-    /// Returns the latest request of an equal call that this call can share.
-    async fn shared(&self, keys: &Keys, token: &Stored<Token>, word: &str) -> Result<Option<ApprovalRequestView>> {
-        let (equal, _) = self.core.reader(keys).labelled::<Thread>(word, Direction::Backward, None, EQUAL_MAX).await?;
-        let now = self.core.now();
-        for thread in &equal {
-            let id = id_in(&thread.record.id).ok_or(MISSING)?;
-            match self.view(token, id).await {
-                Ok(view) if can_share(&view, now) => return Ok(Some(view)),
-                // The policy denied a call with redacted arguments, or the call is not judged yet.
-                Ok(_) | Err(Error::NotFound(_)) => {}
-                Err(other) => return Err(other),
-            }
-        }
-        Ok(None)
-    }
-}
-
-/// Checks whether an equal call can share a request: while reviewers decide, with their approval until it is used, and
-/// with their denial until the deadline. So a repeated call neither opens a second review nor asks until someone gives in.
-fn can_share(view: &ApprovalRequestView, now: Timestamp) -> bool {
-    let Some(decision) = &view.decision else { return true };
-    match decision.status {
-        RequestStatus::Approved => {
-            decision.receipt.is_some() && view.consumed_at.is_none() && decision.expires_at.is_some_and(|it| now < it)
-        }
-        RequestStatus::Denied => decision.transition.is_some() && now < view.request.deadline,
-        RequestStatus::SetAside | RequestStatus::Expired | RequestStatus::Cancelled => false,
     }
 }
 

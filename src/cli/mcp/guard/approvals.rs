@@ -86,7 +86,7 @@ impl Approvals for GatewayApprovals {
         if let Some(server) = &call.server {
             body["server"] = json!(server);
         }
-        self.send(Method::POST, "/requests", Some(key), Some(&body)).await
+        self.send(Method::POST, "/requests?share=true", Some(key), Some(&body)).await
     }
 
     async fn read(&self, id: &str, wait: Duration) -> Result<Approval, ApprovalFailure> {

@@ -7,12 +7,8 @@ mod upstream;
 use std::sync::Arc;
 use std::time::Duration;
 
-use countersign_domain::json::canonical::canonical;
-use countersign_domain::primitives::secret::Secret;
-use countersign_mcp_guard::open_requests::OpenRequests;
 use countersign_mcp_guard::tool_guard::ToolGuard;
 use countersign_mcp_guard::tool_list::ToolPins;
-use serde_json::json;
 
 use approvals::GatewayApprovals;
 use session::GuardSession;
@@ -27,16 +23,14 @@ pub fn run(args: &McpGuardArgs) -> Result<CommandExit, CliError> {
     let address = super::address_of(&args.gateway.gateway, "/aap/v1")?;
     let tools = super::address_of(&args.gateway.gateway, "/v1/callable-tools")?;
     let approvals = GatewayApprovals::new(address, tools, &token)?;
-    let secret = Secret::new(canonical(&json!([token.expose(), args.name])));
     let pins = ToolPins::open(args.state.clone())
         .map_err(|source| CliError::Read { what: "the pinned tools in --state".to_owned(), source })?;
     let guard = ToolGuard {
         approvals,
-        open: Arc::new(OpenRequests::new(args.state.clone(), secret)),
         pins: Arc::new(pins),
         continuations: Arc::default(),
         server: args.name.clone(),
-        // The secret is this caller's already.
+        // A guard has one caller.
         caller: String::new(),
         wait: Duration::from_secs(args.wait),
     };

@@ -90,6 +90,14 @@ pub struct CallableToolsResponse {
 /// The limit on the names in one request.
 const TOOLS_MAX: usize = 2_000;
 
+/// `?share=`: whether equal calls share a request.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ShareQuery {
+    #[serde(default)]
+    share: bool,
+}
+
 /// `?wait=`: how long to wait for a decision.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -118,15 +126,21 @@ where
 ///
 /// Returns 201 with the request, which the policy may have approved or denied already, and 200 for a repeated one.
 /// `Idempotency-Key` is required. Use one key for each call. Returns 409 `idempotency_conflict` if the key was used for
-/// another call.
+/// another call. With `?share=true`, equal calls of the instance share a request: while reviewers decide, with their
+/// approval until it is used, and with their denial until the deadline. The answer to such a call is 200 too.
 #[utoipa::path(
     post, path = "/aap/v1/requests", tag = "approval requests", request_body = CreateApprovalRequest,
+    params(("share" = Option<bool>, Query, description = "Whether equal calls share the request", example = true)),
     responses(
         (status = 201, description = "The request is created", body = ApprovalRequestResponse),
         (status = 200, description = "The request exists already", body = ApprovalRequestResponse),
     )
 )]
-pub async fn create(requests: Capability<ApprovalRequests>, post: IdempotentPost) -> Result<HttpResponse> {
+pub async fn create(
+    requests: Capability<ApprovalRequests>,
+    post: IdempotentPost,
+    query: Query<ShareQuery>,
+) -> Result<HttpResponse> {
     let key = post.required_key()?;
     let ask: CreateApprovalRequest = post.read()?;
     let submission = Submission {
@@ -137,7 +151,10 @@ pub async fn create(requests: Capability<ApprovalRequests>, post: IdempotentPost
         agent_reasoning: ask.agent_reasoning,
         context: ask.context,
     };
-    let asked = requests.ask(&post.token, &key, &submission).await?;
+    let asked = match query.share {
+        true => requests.ask_shared(&post.token, &key, &submission).await?,
+        false => requests.ask(&post.token, &key, &submission).await?,
+    };
     let status = if asked.is_new { StatusCode::CREATED } else { StatusCode::OK };
     Ok(answer(HttpResponse::build(status), &asked.view))
 }

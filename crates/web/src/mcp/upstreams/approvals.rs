@@ -44,7 +44,7 @@ impl Approvals for ServiceApprovals {
             agent_reasoning: None,
             context: None,
         };
-        let asked = self.requests.ask(&self.token, &key_of(key), &submission).await;
+        let asked = self.requests.ask_shared(&self.token, &key_of(key), &submission).await;
         asked.map(|it| approval(&it.view)).map_err(|it| self.failure(it))
     }
 

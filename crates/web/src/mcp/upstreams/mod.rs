@@ -166,7 +166,6 @@ impl UpstreamCaller {
         };
         let guard = ToolGuard {
             approvals,
-            open: Arc::clone(&upstream.open),
             pins: Arc::clone(&upstream.pins),
             continuations: Arc::clone(&upstream.continuations),
             server: Some(upstream.name.clone()),

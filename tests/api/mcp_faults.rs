@@ -2,7 +2,7 @@
 //! said to be unknown.
 
 use std::fs;
-use std::io::{Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -157,6 +157,33 @@ async fn outcome_is_unknown_if_a_remote_server_does_not_tell_it() {
     assert!(told.contains("did not answer this request"), "{told}");
     assert_eq!(server.calls_of("late"), 1);
     assert!(outcomes(&it.g).await.is_empty(), "the call may have run");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn guard_warns_at_its_start_if_no_call_can_run() {
+    let it = FaultScenario::new().await;
+    let warning = async |gateway: &str, token: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_countersign"));
+        command.args(["mcp", "guard", "--gateway", gateway, "--", "cat"]);
+        command.env("COUNTERSIGN_TOKEN", token).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut guard = command.spawn().unwrap();
+        let warning = blocking(move || {
+            let mut line = String::new();
+            BufReader::new(guard.stderr.take().unwrap()).read_line(&mut line).unwrap();
+            let is_running = guard.try_wait().unwrap().is_none();
+            drop(guard.stdin.take());
+            guard.wait().unwrap();
+            (line, is_running)
+        });
+        warning.await
+    };
+    let nowhere = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let (line, is_running) = warning(&format!("http://{nowhere}"), &it.token).await;
+    assert!(line.contains("it cannot be reached") && is_running, "{line}");
+    let (line, is_running) = warning(&it.g.url, "cs_nobody").await;
+    assert!(line.contains("token") && is_running, "{line}");
+    let told = it.calls_once(it.guard(&format!("http://{nowhere}")), "quick").await;
+    assert!(told.contains("cannot be reached") && it.calls().is_empty(), "{told}");
 }
 
 /// The fault of a proxy, in the first request to a path.

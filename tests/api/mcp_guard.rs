@@ -134,7 +134,7 @@ async fn waiting_call_is_found_again_after_a_restart_and_runs_once() {
     let it = GuardScenario::new().await;
     let new = it.path("new.txt");
     let arguments = json!({"path": new, "content": "once"});
-    let (mut client, asked) = (it.client(1), arguments.clone());
+    let (mut client, asked) = (it.client(0), arguments.clone());
     let (ran, text) = blocking(move || {
         let told = client.call("write_file", asked);
         client.child.kill().unwrap();
@@ -145,7 +145,7 @@ async fn waiting_call_is_found_again_after_a_restart_and_runs_once() {
     assert!(!ran && text.contains("exactly the same arguments"), "{text}");
     assert!(!fs::exists(&new).unwrap());
     decides(&it.g, VoteVerdict::Approve).await;
-    let (mut client, asked) = (it.client(1), arguments.clone());
+    let (mut client, asked) = (it.client(0), arguments.clone());
     let ((ran, text), mut client) = blocking(move || {
         let told = client.call("write_file", asked);
         (told, client)

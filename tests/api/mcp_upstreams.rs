@@ -168,7 +168,10 @@ async fn scripted(request: HttpRequest, body: Bytes, seen: SeenRequests) -> Http
         (Some("tools/list"), _) => {
             let tool =
                 |name: &str, description: String| json!({"name": name, "description": description, "inputSchema": {}});
-            let tools = json!([tool("kept", "reads".to_owned()), tool("changing", format!("reads {count}"))]);
+            let mut regional = tool("regional", "reads".to_owned());
+            let region = json!({"type": "string", "x-mcp-header": "Region"});
+            regional["inputSchema"] = json!({"type": "object", "properties": {"region": region}});
+            let tools = json!([tool("kept", "reads".to_owned()), tool("changing", format!("reads {count}")), regional]);
             HttpResponse::Ok().json(json!({"jsonrpc": "2.0", "id": body["id"], "result": {"tools": tools}}))
         }
         (_, Some("twice")) => events(&[result("first"), result("second")]),
@@ -273,12 +276,14 @@ async fn official_client_calls_a_real_server_through_the_gateway() {
         })
         .await;
         let summing = blocking(move || {
-            let told = client.call("get-sum", json!({"a": 2, "b": 40}));
+            let told = client.ask(&json!({"tool": "get-sum", "arguments": {"a": 2, "b": 40}}));
             client.close();
             told
         });
-        let (ran, text) = tokio::join!(summing, decides(&it.g, VoteVerdict::Approve)).0;
-        assert!(ran && text.contains("42"), "{text}");
+        let (told, ()) = tokio::join!(summing, decides(&it.g, VoteVerdict::Approve));
+        assert!(told["is_error"] == false && told["text"][0].as_str().unwrap().contains("42"), "{told}");
+        let page = told["pages"][0].as_str().expect("the user is asked to open the review");
+        assert!(page.starts_with(&format!("{}/reviews/", it.g.url)), "{page}");
     }
     assert_eq!(outcomes(&it.g).await, ["succeeded"; 4]);
 }
@@ -473,4 +478,89 @@ async fn equal_calls_at_two_gateways_and_a_command_share_one_review() {
         assert!(told.contains("ran"), "{told}");
     }
     assert_eq!(threads(&second.g).await.len(), 3);
+}
+
+/// A call of a client that speaks version 2026-07-28 and can show links.
+fn new_call(id: u64, tool: &str, more: &Value) -> String {
+    let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {"elicitation": {"url": {}}}});
+    let mut params = json!({"name": tool, "arguments": {"n": 1}, "_meta": meta});
+    params.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}).to_string()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn client_that_can_show_links_is_asked_to_open_the_review() {
+    let server = ScriptedServer::start();
+    let it = UpstreamScenario::before(&server.url, &outgoing()).await;
+    let result = |told: &str| serde_json::from_str::<Value>(told).unwrap()["result"].clone();
+    let (_, first) = it.post(&it.token, &[], &new_call(1, "held", &json!({}))).await;
+    let first = result(&first);
+    let link = &first["inputRequests"]["review"];
+    let (_, review) = threads(&it.g).await.remove(0);
+    assert_eq!(link["params"]["url"], format!("{}/reviews/{}", it.g.url, review.unwrap()));
+    assert_eq!((&first["resultType"], &link["params"]["mode"]), (&json!("input_required"), &json!("url")));
+    let state = &first["requestState"];
+    let declined = json!({"requestState": state, "inputResponses": {"review": {"action": "decline"}}});
+    let (_, told) = it.post(&it.token, &[], &new_call(2, "held", &declined)).await;
+    assert!(told.contains("exactly the same arguments"), "a user who declines is not asked again: {told}");
+    // The state has no authority: another call needs another approval.
+    let stolen = json!({"requestState": state, "arguments": {"n": 2}});
+    let (_, told) = it.post(&it.token, &[], &new_call(3, "held", &stolen)).await;
+    assert!(!told.contains("ran"), "{told}");
+    assert_eq!((threads(&it.g).await.len(), server.calls_of("held")), (2, 0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn session_of_a_client_that_can_show_links_gets_an_error_with_the_review() {
+    let server = ScriptedServer::start();
+    let it = UpstreamScenario::before(&server.url, &outgoing()).await;
+    for (links, expected) in [(json!({"url": {}}), true), (json!({}), false)] {
+        let begin = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize",
+            "params": {"capabilities": {"elicitation": links}}});
+        let answer = it.g.http.post(&it.url).bearer_auth(&it.token).json(&begin).send().await.unwrap();
+        let session = answer.headers()["mcp-session-id"].to_str().unwrap().to_owned();
+        assert_eq!(session.ends_with("~links"), expected, "{session}");
+    }
+    let begin = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize",
+        "params": {"capabilities": {"elicitation": {"url": {}}}}});
+    let answer = it.g.http.post(&it.url).bearer_auth(&it.token).json(&begin).send().await.unwrap();
+    let session = answer.headers()["mcp-session-id"].to_str().unwrap().to_owned();
+    let held = call(1, "held", &json!({"n": 1}));
+    let (_, told) = it.post(&it.token, &[("mcp-session-id", &session)], &held).await;
+    let told: Value = serde_json::from_str(&told).unwrap();
+    assert_eq!(told["error"]["code"], -32042, "{told}");
+    let link = &told["error"]["data"]["elicitations"][0];
+    assert!(link["url"].as_str().unwrap().starts_with(&format!("{}/reviews/", it.g.url)), "{link}");
+    let headers = [("mcp-session-id", session.as_str())];
+    let (_, (status, told)) = tokio::join!(decides(&it.g, VoteVerdict::Approve), it.post(&it.token, &headers, &held));
+    assert!(status == 200 && told.contains("ran"), "{told}");
+    let (status, _) = it.post(&it.other, &headers, &held).await;
+    assert_eq!(status, 404, "a session belongs to its instance");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn header_with_an_argument_has_the_approved_value() {
+    let server = ScriptedServer::start();
+    let it = UpstreamScenario::before(&server.url, &outgoing()).await;
+    let regional = call(1, "regional", &json!({"region": "\u{c5}land", "secret": "x"}));
+    let version = ("mcp-protocol-version", "2026-07-28");
+    let right = [version, ("mcp-param-region", "=?base64?w4VsYW5k?=")];
+    // Without a list, the gateway knows no headers of the tool. The client lists the tools then.
+    let (status, told) = it.post(&it.token, &right, &regional).await;
+    assert!(status == 400 && told.contains("-32020"), "{told}");
+    let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).to_string();
+    it.post(&it.token, &[("mcp-param-region", "anything")], &list).await;
+    assert!(server.seen().iter().all(|it| it.header("mcp-param-region").is_none()));
+    for wrong in [("mcp-param-region", "Berlin"), ("mcp-param-region", "x"), ("mcp-param-other", "x")] {
+        let (status, told) = it.post(&it.token, &[version, wrong], &regional).await;
+        assert!(status == 400 && told.contains("-32020"), "{wrong:?}: {told}");
+    }
+    assert_eq!(server.calls_of("regional"), 0);
+    for headers in [&right[..], &right[..1]] {
+        let (status, _) = it.post(&it.token, headers, &regional).await;
+        assert_eq!(status, 200);
+        let sent = server.seen().pop().unwrap();
+        assert_eq!(sent.header("mcp-param-region"), Some("=?base64?w4VsYW5k?="));
+    }
 }

@@ -12,7 +12,7 @@ import sys
 import httpx2
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
-from mcp_types import ElicitResult
+from mcp_types import URL_ELICITATION_REQUIRED, ElicitResult
 
 
 def server(kind: str, rest: list[str]):
@@ -23,8 +23,14 @@ def server(kind: str, rest: list[str]):
     return streamable_http_client(rest[0], http_client=http)
 
 
+pages: list[str] = []
+
+
 async def confirm(context, params) -> ElicitResult:
-    """Answers each question of a server with yes."""
+    """Answers each question of a server with yes, and notes the pages that it would open."""
+    if params.mode == "url":
+        pages.append(params.url)
+        return ElicitResult(action="accept")
     return ElicitResult(action="accept", content={"sure": True})
 
 
@@ -33,12 +39,24 @@ async def answer(client: Client, asked: dict) -> dict:
         return {"protocol": client.protocol_version, "name": client.server_info.name, "instructions": client.instructions}
     if asked.get("ask") == "tools":
         return {"tools": [it.model_dump(by_alias=True, exclude_none=True) for it in (await client.list_tools()).tools]}
+    pages.clear()
     try:
-        result = await client.call_tool(asked["tool"], asked["arguments"])
+        result = await call(client, asked)
     except MCPError as error:
-        return {"failed": error.error.message, "data": error.error.data}
+        return {"failed": error.error.message, "data": error.error.data, "pages": pages}
     text = [it.text for it in result.content]
-    return {"is_error": bool(result.is_error), "told": result.structured_content, "text": text}
+    return {"is_error": bool(result.is_error), "told": result.structured_content, "text": text, "pages": pages}
+
+
+async def call(client: Client, asked: dict):
+    """Calls a tool, and calls it again after the pages that the server asks to open."""
+    try:
+        return await client.call_tool(asked["tool"], asked["arguments"])
+    except MCPError as error:
+        if error.error.code != URL_ELICITATION_REQUIRED:
+            raise
+        pages.extend(it["url"] for it in error.error.data["elicitations"])
+        return await client.call_tool(asked["tool"], asked["arguments"])
 
 
 async def main(mode: str, kind: str, *rest: str) -> None:

@@ -29,6 +29,10 @@ pub struct Approval {
     /// The reason of the decision.
     pub note: Option<String>,
     pub consumed: bool,
+    /// Whether the request was made by this call.
+    pub is_new: bool,
+    /// The page of the pending review.
+    pub page: Option<String>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

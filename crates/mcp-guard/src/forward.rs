@@ -2,7 +2,7 @@
 
 use countersign_adapters::http_client::{HttpRequest, Method};
 use countersign_domain::delivery::failure::FailureCode;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tokio::sync::Notify;
 
 use crate::approvals::Approvals;
@@ -11,7 +11,9 @@ use crate::headers::RequestHeaders;
 use crate::message::{self, ClientMessage, RefusedMessage, ToolRequest};
 use crate::open_calls::CancelledCall;
 use crate::relay::RESPONSE_TIME_MAX;
+use crate::review_link::{self, LinkSupport};
 use crate::tool_guard::CallVerdict;
+use crate::tool_list::ToolPins;
 
 /// A request of the client.
 pub enum Incoming {
@@ -29,12 +31,20 @@ pub struct IncomingMessage {
     line: Vec<u8>,
     /// The id of a request.
     id: Option<Value>,
+    /// Whether a session begins whose client can show links.
+    begins_with_links: bool,
 }
 
 impl IncomingMessage {
     /// Reads a message, or returns the error for the client.
-    pub fn read(body: &[u8], headers: &RequestHeaders) -> Result<Self, Vec<u8>> {
-        let message = message::read(body).map_err(|it| message::refusal(&it))?;
+    pub fn read(body: &[u8], headers: &mut RequestHeaders, pins: &ToolPins) -> Result<Self, Vec<u8>> {
+        let mut message = message::read(body).map_err(|it| message::refusal(&it))?;
+        if let ClientMessage::Call(request) = &mut message
+            && request.link == LinkSupport::No
+            && headers.session_links
+        {
+            request.link = LinkSupport::Error;
+        }
         let line = message::rewritten(body).unwrap_or_default();
         let value: Value = serde_json::from_slice(&line).unwrap_or_default();
         let member = |name: &str| value["params"][name].as_str();
@@ -44,23 +54,33 @@ impl IncomingMessage {
             _ => member("name"),
         };
         if !headers.match_message(method, name) {
-            let id = value.get("id").map(Value::to_string);
-            let why = "the headers `mcp-method` and `mcp-name` must match the message";
-            return Err(message::refusal(&RefusedMessage { id, why }));
+            return Err(message::header_mismatch(&value, "`mcp-method` and `mcp-name` must match the message"));
+        }
+        match &message {
+            ClientMessage::Call(request) => {
+                let mirrored = pins.mirrored(&request.name);
+                if !headers.match_arguments(&mirrored, &request.arguments) {
+                    let why = "`mcp-param-…` must match the arguments of the call. List the tools, and call again";
+                    return Err(message::header_mismatch(&value, why));
+                }
+                headers.mirror(&mirrored, &request.arguments);
+            }
+            ClientMessage::Cancel(_) | ClientMessage::Other => headers.mirror(&[], &Map::new()),
         }
         let id = method.and_then(|_| value.get("id").cloned());
-        Ok(Self { message, line, id })
+        Ok(Self { message, line, id, begins_with_links: review_link::begins_with_links(&value) })
     }
 }
 
 impl<A: Approvals, C: ExchangeClient> Exchange<A, C> {
     /// Handles the request. The response goes to `head` and to the body.
-    pub async fn run(self, incoming: Incoming, head: HeadSender) {
-        let IncomingMessage { message, line, id } = match incoming {
+    pub async fn run(mut self, incoming: Incoming, head: HeadSender) {
+        let IncomingMessage { message, line, id, begins_with_links } = match incoming {
             Incoming::Message(message) => *message,
             Incoming::Listen => return self.pass(Method::GET, None, None, head).await,
             Incoming::End => return self.pass(Method::DELETE, None, None, head).await,
         };
+        self.headers.session_links |= begins_with_links;
         let method = Method::POST;
         match message {
             ClientMessage::Call(request) => self.call(request, head).await,
@@ -94,9 +114,9 @@ impl<A: Approvals, C: ExchangeClient> Exchange<A, C> {
                 let call = PendingRequest { id: request.id, is_call: true };
                 self.pass(Method::POST, Some(line), Some(call), head).await;
             }
-            CallVerdict::NotRun(why) => {
+            CallVerdict::NotRun(response) => {
                 self.upstream.calls.remove(&name);
-                self.reply(head, 200, Some(request.not_run(&why))).await;
+                self.reply(head, 200, Some(response)).await;
             }
             CallVerdict::Withdrawn => {
                 self.upstream.calls.remove(&name);

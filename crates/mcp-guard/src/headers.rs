@@ -1,7 +1,10 @@
 //! The headers of the protocol, on their way to a server and back.
 
 use countersign_domain::primitives::secret::Secret;
+use serde_json::{Map, Value};
 use subtle::ConstantTimeEq as _;
+
+use crate::mirrored::{self, MirroredArgument};
 
 /// The header with the id of a session.
 pub const SESSION: &str = "mcp-session-id";
@@ -27,11 +30,18 @@ const WITHOUT_SESSIONS: &str = "2026";
 /// Separates the server's session id from the mark of the caller.
 const SEPARATOR: char = '~';
 
+/// The end of a session's id if the client can show links.
+const LINKS: &str = "~links";
+
 /// The headers of a request.
 pub struct RequestHeaders {
     forwarded: Vec<(&'static str, String)>,
     /// The server's id of the session.
     pub session: Option<String>,
+    /// The arguments of a call, as the client mirrored them into headers.
+    arguments: Vec<(String, String)>,
+    /// Whether the client of the session can show links. It says so when the session begins.
+    pub session_links: bool,
 }
 
 /// Why the headers of a request are refused.
@@ -44,11 +54,12 @@ pub enum HeadersRefused {
 }
 
 impl RequestHeaders {
-    /// Reads the headers of a request. `values` returns all values of a header, and `mark` that of a session.
+    /// Reads the headers of a request. `all` has their names in lower case, and `mark` returns the mark of a session.
     pub fn read(
-        values: impl Fn(&str) -> Vec<Option<String>>,
+        all: &[(String, Option<String>)],
         mark: impl Fn(&str) -> Option<String>,
     ) -> Result<Self, HeadersRefused> {
+        let values = |name: &str| all.iter().filter(|it| it.0 == name).map(|it| it.1.clone()).collect::<Vec<_>>();
         let one = |name: &'static str| {
             let mut values = values(name).into_iter();
             let Some(value) = values.next() else { return Ok(None) };
@@ -59,18 +70,40 @@ impl RequestHeaders {
         for name in FORWARDED {
             forwarded.extend(one(name)?.map(|it| (name, it)));
         }
-        let session = match one(SESSION)? {
+        let bound = one(SESSION)?;
+        let session_links = bound.as_ref().is_some_and(|it| it.ends_with(LINKS));
+        let session = match bound.as_ref().map(|it| it.strip_suffix(LINKS).unwrap_or(it)) {
             None => None,
-            Some(bound) => Some(unbound(&bound, mark).ok_or(HeadersRefused::OtherSession)?),
+            Some(bound) => Some(unbound(bound, mark).ok_or(HeadersRefused::OtherSession)?),
         };
-        Ok(Self { forwarded, session })
+        let mut arguments = Vec::new();
+        for (name, value) in all.iter().filter(|it| it.0.starts_with(mirrored::PREFIX)) {
+            let value = value.clone().filter(|_| values(name).len() == 1);
+            arguments.push((name.clone(), value.ok_or(HeadersRefused::Malformed(mirrored::PREFIX))?));
+        }
+        Ok(Self { forwarded, session, session_links, arguments })
     }
 
     /// Returns whether the headers name the method and the name of the message. A server can act on its headers, so
     /// other ones could make a call of another message.
     pub fn match_message(&self, method: Option<&str>, name: Option<&str>) -> bool {
-        let is = |header, value: Option<&str>| self.get(header).is_none_or(|it| Some(it) == value);
-        is(METHOD, method) && is(NAME, name)
+        let is_method = self.get(METHOD).is_none_or(|it| Some(it) == method);
+        is_method && self.get(NAME).is_none_or(|it| mirrored::decoded(it).as_deref() == name)
+    }
+
+    /// Returns whether the headers of a call have its arguments. The headers of a tool without a known schema do not, and the
+    /// client lists the tools then.
+    pub fn match_arguments(&self, tool: &[MirroredArgument], arguments: &Map<String, Value>) -> bool {
+        let is_mirrored =
+            |(header, value): &(String, String)| tool.iter().any(|it| it.header == *header && it.is(value, arguments));
+        self.arguments.iter().all(is_mirrored)
+    }
+
+    /// Sets the headers with the approved arguments.
+    pub fn mirror(&mut self, tool: &[MirroredArgument], arguments: &Map<String, Value>) {
+        let has_headers = self.get(VERSION).is_some_and(|it| it >= WITHOUT_SESSIONS);
+        let mirrored = tool.iter().filter(|_| has_headers);
+        self.arguments = mirrored.filter_map(|it| Some((it.header.clone(), it.value(arguments)?))).collect();
     }
 
     /// Returns whether the end of the connection cancels a request. Versions with sessions have a message for it.
@@ -85,6 +118,7 @@ impl RequestHeaders {
         let names = |it: &&(&str, String)| has_body || ![METHOD, NAME].contains(&it.0);
         let mut headers: Vec<_> =
             self.forwarded.iter().filter(names).map(|(name, value)| pair(name, value.clone())).collect();
+        headers.extend(self.arguments.iter().map(|(name, value)| pair(name, value.clone())));
         headers.extend(self.session.iter().map(|it| pair(SESSION, it.clone())));
         headers.extend(secret.map(|it| pair("authorization", format!("Bearer {}", it.expose()))));
         if has_body {
@@ -93,14 +127,14 @@ impl RequestHeaders {
         headers
     }
 
+    /// Returns the id of a session for its caller.
+    pub fn bound(&self, session: &str, mark: &str) -> String {
+        format!("{session}{SEPARATOR}{mark}{}", if self.session_links { LINKS } else { "" })
+    }
+
     fn get(&self, name: &str) -> Option<&str> {
         self.forwarded.iter().find(|it| it.0 == name).map(|it| it.1.as_str())
     }
-}
-
-/// Returns the id of a session for its caller.
-pub fn bound(session: &str, mark: &str) -> String {
-    format!("{session}{SEPARATOR}{mark}")
 }
 
 /// Returns the server's id of a session of this caller. A caller must not act in the session of another one, which has

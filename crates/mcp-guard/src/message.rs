@@ -5,6 +5,12 @@ use std::collections::BTreeSet;
 use countersign_domain::json::parse::{DEPTH_CEILING, ParseLimits, parse};
 use serde_json::{Map, Value, json};
 
+use crate::approvals::Approval;
+use crate::review_link::{self, LinkRequest, LinkSupport};
+
+/// The code for headers that do not match their message.
+const HEADER_MISMATCH: i64 = -32020;
+
 /// The limit on a message.
 pub const MESSAGE_BYTES_MAX: usize = 8 * 1024 * 1024;
 
@@ -27,8 +33,10 @@ pub struct ToolRequest {
     pub arguments: Map<String, Value>,
     /// The metadata of the protocol.
     meta: Map<String, Value>,
-    /// The answers to an interim result, if the request continues an earlier call.
+    /// The answers to an interim result of the server, if the request continues an earlier call.
     pub continued: Option<ContinuedCall>,
+    /// How the user can be asked to open the page of the review.
+    pub link: LinkSupport,
 }
 
 /// A call that goes on after the server asked its client for input.
@@ -128,8 +136,10 @@ fn tool_request(message: Map<String, Value>) -> Result<ToolRequest, RefusedMessa
         Some(Value::String(state)) => Some(state.clone()),
         Some(_) => return Err(refused("`requestState` must be a text")),
     };
-    let continued = (responses.is_some() || state.is_some()).then_some(ContinuedCall { responses, state });
-    Ok(ToolRequest { id: call_id, name, arguments, meta, continued })
+    let is_continued = (responses.is_some() || state.is_some()) && !state.as_deref().is_some_and(review_link::is_state);
+    let continued = is_continued.then_some(ContinuedCall { responses, state });
+    let link = LinkSupport::of_call(params);
+    Ok(ToolRequest { id: call_id, name, arguments, meta, continued, link })
 }
 
 /// Returns the metadata that reaches the server.
@@ -177,6 +187,16 @@ impl ToolRequest {
         json!({"jsonrpc": "2.0", "id": self.id, "method": "tools/call", "params": params}).to_string().into_bytes()
     }
 
+    /// Returns the response to a call that waits for reviewers.
+    pub fn pending(&self, asked: &Approval) -> Vec<u8> {
+        let (member, value) = match review_link::request_of(self.link, &self.name, asked) {
+            Some(LinkRequest::Error(error)) => ("error", error),
+            Some(LinkRequest::Result(result)) => ("result", result),
+            None => return self.not_run(&review_link::text_of(asked)),
+        };
+        json!({"jsonrpc": "2.0", "id": self.id, member: value}).to_string().into_bytes()
+    }
+
     /// Returns a result with the reason why the call did not run. The model reads it.
     pub fn not_run(&self, why: &str) -> Vec<u8> {
         let result = json!({"content": [{"type": "text", "text": why}], "isError": true});
@@ -195,6 +215,12 @@ pub fn refusal(refused: &RefusedMessage) -> Vec<u8> {
     let id = refused.id.as_deref().and_then(|it| serde_json::from_str::<Value>(it).ok()).unwrap_or(Value::Null);
     let error = json!({"code": -32600, "message": format!("{}; the call was not run", refused.why)});
     json!({"jsonrpc": "2.0", "id": id, "error": error}).to_string().into_bytes()
+}
+
+/// Returns the error for a message whose headers have other values.
+pub fn header_mismatch(message: &Value, why: &str) -> Vec<u8> {
+    let error = json!({"code": HEADER_MISMATCH, "message": format!("The headers {why}.")});
+    json!({"jsonrpc": "2.0", "id": message.get("id"), "error": error}).to_string().into_bytes()
 }
 
 #[cfg(test)]

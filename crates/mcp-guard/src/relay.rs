@@ -45,7 +45,7 @@ impl<A: Approvals, C: ExchangeClient> Exchange<A, C> {
         }
         let kind = response.header("content-type").unwrap_or_default().to_ascii_lowercase();
         let session = response.header(headers::SESSION).map(str::to_owned);
-        let session = session.and_then(|it| Some(headers::bound(&it, &self.client.session_mark(&it)?)));
+        let session = session.and_then(|it| Some(self.headers.bound(&it, &self.client.session_mark(&it)?)));
         if kind.starts_with(EVENT_STREAM) {
             let content_type = Some(EVENT_STREAM.to_owned());
             if head.send(ResponseHead { status, content_type, session }).is_ok() || pending.is_some() {

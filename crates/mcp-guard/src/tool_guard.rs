@@ -15,6 +15,7 @@ use crate::approvals::{Approval, ApprovalFailure, ApprovalStatus, Approvals, Ask
 use crate::continuations::Continuations;
 use crate::message::ToolRequest;
 use crate::open_calls::ForwardedCall;
+use crate::review_link::LinkSupport;
 use crate::server_message::{self, CallResult};
 use crate::tool_list::{ToolList, ToolPins};
 
@@ -32,16 +33,13 @@ const CHANGED: &str =
 const UNDECIDED: &str = "No reviewer decided in time, so the call was not run.";
 const CANCELLED: &str = "cancelled by the client before the call ran";
 const UNAVAILABLE: &str = "The approval gateway cannot be reached, so the call was not run. Tell your user.";
-const PENDING: &str = "This call waits for the approval of a reviewer and was not run. Call the same tool again with exactly \
-    the same arguments to wait for the decision.";
-
 /// The decision on a call.
 #[derive(Debug)]
 pub enum CallVerdict {
     /// The call may run now, once, with the arguments of the used approval.
     Run { sent: ForwardedCall, arguments: Map<String, Value> },
-    /// The call does not run. The model reads the reason.
-    NotRun(String),
+    /// The call does not run. The response to the client says why.
+    NotRun(Vec<u8>),
     /// The client does not want the call any more. Its request is cancelled.
     Withdrawn,
 }
@@ -67,7 +65,7 @@ impl<A: Approvals> ToolGuard<A> {
             let sent = self.continuations.take(&name, continued.state.as_deref());
             return match sent.filter(|_| !self.pins.is_changed(&request.name)) {
                 Some(sent) => CallVerdict::Run { sent, arguments: request.arguments.clone() },
-                None => CallVerdict::NotRun(NOT_CONTINUED.to_owned()),
+                None => CallVerdict::NotRun(request.not_run(NOT_CONTINUED)),
             };
         }
         let call = AskedCall {
@@ -80,7 +78,7 @@ impl<A: Approvals> ToolGuard<A> {
         for _ in 0..LOST_MAX {
             let key = random::uuid_v4().to_string();
             let approved = tokio::select! {
-                approved = self.approved(&key, &call, until) => approved,
+                approved = self.approved(&key, &call, request.link, until) => approved,
                 () = stop.notified() => {
                     self.withdraw(&key, &call).await;
                     return CallVerdict::Withdrawn;
@@ -101,10 +99,11 @@ impl<A: Approvals> ToolGuard<A> {
                     return CallVerdict::Run { sent, arguments: approval.arguments };
                 }
                 Err(NoApproval::Used) => {}
-                Err(NoApproval::Because(why)) => return CallVerdict::NotRun(why),
+                Err(NoApproval::Pending(asked)) => return CallVerdict::NotRun(request.pending(&asked)),
+                Err(NoApproval::Because(why)) => return CallVerdict::NotRun(request.not_run(&why)),
             }
         }
-        CallVerdict::NotRun(PENDING.to_owned())
+        CallVerdict::NotRun(request.not_run(EXPIRED))
     }
 
     /// Reports the outcome of a call. Without it, the gateway records the outcome as unknown after the lease.
@@ -165,7 +164,13 @@ impl<A: Approvals> ToolGuard<A> {
     }
 
     /// Asks for the approval of a call, and waits for it.
-    async fn approved(&self, key: &str, call: &AskedCall, until: Instant) -> Result<Approval, NoApproval> {
+    async fn approved(
+        &self,
+        key: &str,
+        call: &AskedCall,
+        link: LinkSupport,
+        until: Instant,
+    ) -> Result<Approval, NoApproval> {
         if self.pins.is_changed(&call.tool) {
             let file = self.pins.file().map_or_else(String::new, |it| format!(" from {}", it.display()));
             let why = format!("{CHANGED} To accept it, an operator removes the tool{file} and starts again.");
@@ -178,12 +183,15 @@ impl<A: Approvals> ToolGuard<A> {
         }
         while approval.status == ApprovalStatus::Pending {
             let left = until.saturating_duration_since(SystemClock.instant());
-            if left.is_zero() {
-                return Err(NoApproval::Because(PENDING.to_owned()));
+            if left.is_zero() || link.asks_first(&approval) {
+                return Err(NoApproval::Pending(approval));
             }
             approval = self.approvals.read(&approval.id, left).await.map_err(|it| because(&it))?;
         }
-        refused(&approval).map_or(Ok(approval), Err)
+        match refused(&approval) {
+            Some(why) => Err(why),
+            None => Ok(approval),
+        }
     }
 
     /// Uses an approval.
@@ -212,6 +220,8 @@ impl<A: Approvals> ToolGuard<A> {
 enum NoApproval {
     /// An equal call was faster, so this call asks again.
     Used,
+    /// Reviewers have not decided yet.
+    Pending(Approval),
     /// The reason for the model.
     Because(String),
 }
@@ -226,7 +236,7 @@ fn refused(approval: &Approval) -> Option<NoApproval> {
         (ApprovalStatus::Denied, Some(note)) => because(&format!("This call was denied and was not run: {note}")),
         (ApprovalStatus::Denied, None) => because("This call was denied and was not run."),
         (ApprovalStatus::Expired, _) => because(UNDECIDED),
-        (ApprovalStatus::Pending, _) => because(PENDING),
+        (ApprovalStatus::Pending, _) => Some(NoApproval::Pending(approval.clone())),
     }
 }
 

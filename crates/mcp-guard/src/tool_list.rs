@@ -13,6 +13,7 @@ use countersign_domain::chain::hash::Digest;
 use countersign_domain::json::canonical::canonical;
 use serde_json::Value;
 
+use crate::mirrored::MirroredArgument;
 use crate::{message, server_message};
 
 /// The name of the file with the pinned descriptions.
@@ -32,6 +33,8 @@ struct PinnedTools {
     digests: BTreeMap<String, String>,
     /// The tools whose description has changed.
     changed: BTreeSet<String>,
+    /// The arguments that tools mirror into headers.
+    mirrored: BTreeMap<String, Vec<MirroredArgument>>,
 }
 
 impl ToolPins {
@@ -45,7 +48,7 @@ impl ToolPins {
             // A damaged file must not unpin all tools.
             Some(Ok(text)) => serde_json::from_slice(&text).map_err(io::Error::other)?,
         };
-        Ok(Self { file, pins: Mutex::new(PinnedTools { digests, changed: BTreeSet::new() }) })
+        Ok(Self { file, pins: Mutex::new(PinnedTools { digests, ..PinnedTools::default() }) })
     }
 
     /// Returns the file that an operator edits to accept a changed description.
@@ -55,6 +58,11 @@ impl ToolPins {
 
     pub fn is_changed(&self, tool: &str) -> bool {
         self.pins().changed.contains(tool)
+    }
+
+    /// Returns the arguments that a tool mirrors into headers.
+    pub fn mirrored(&self, tool: &str) -> Vec<MirroredArgument> {
+        self.pins().mirrored.get(tool).cloned().unwrap_or_default()
     }
 
     /// Pins the tools that are seen for the first time, and marks those whose description has changed.
@@ -70,6 +78,9 @@ impl ToolPins {
                 // A server with more tools gets no more of them through.
                 None if pins.digests.len() >= PINNED_MAX => drop(pins.changed.insert(name.to_owned())),
                 None => drop(pins.digests.insert(name.to_owned(), digest)),
+            }
+            if pins.digests.contains_key(name) {
+                pins.mirrored.insert(name.to_owned(), MirroredArgument::of(tool));
             }
         }
         if let (Some(file), true) = (&self.file, pins.digests.len() > before) {

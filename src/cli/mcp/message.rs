@@ -1,7 +1,10 @@
 //! The parts of MCP messages that the pipe needs: HTTP headers, and errors for an unreachable gateway.
 
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
+
+/// The first version of the protocol that mirrors arguments into headers.
+const WITH_MIRRORED_ARGUMENTS: &str = "2026";
 
 /// The JSON-RPC error code for an unreachable gateway.
 const NOT_ASKED: i64 = -32000;
@@ -32,6 +35,12 @@ impl McpMessage {
             _ => return None,
         };
         self.params.get(member)?.as_str()
+    }
+
+    /// Returns the arguments of a tool call, since the version of the protocol that mirrors some into headers.
+    pub fn arguments(&self) -> Option<&Map<String, Value>> {
+        let is_call = self.method.as_deref() == Some("tools/call") && self.version()? >= WITH_MIRRORED_ARGUMENTS;
+        self.params.get("arguments").filter(|_| is_call)?.as_object()
     }
 
     /// Returns the protocol version, if the message contains one.

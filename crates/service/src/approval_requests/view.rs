@@ -109,6 +109,11 @@ struct DecidedCall {
 }
 
 impl ApprovalRequests {
+    /// Returns the page of the pending review.
+    pub fn page(&self, view: &ApprovalRequestView) -> Option<String> {
+        view.review.as_ref().map(|it| format!("{}/reviews/{it}", self.core.public_url()))
+    }
+
     /// Returns a request of the instance that sent it.
     pub async fn view(&self, token: &Stored<Token>, id: &str) -> Result<ApprovalRequestView> {
         let own = self.own(&*self.core.keys()?, &token.record, id).await?;

@@ -19,8 +19,11 @@ use url::Url;
 use crate::cli::CliError;
 use crate::cli::mcp::pipe;
 
-/// The time for which a request is repeated if the gateway cannot be reached.
+/// The time for which a request is repeated if its response is lost, or the gateway cannot answer now.
 const RETRIED_FOR: Duration = Duration::from_secs(20);
+
+/// The time for which a request is repeated if there is no connection. A gateway restarts in it.
+const CONNECTED_IN: Duration = Duration::from_secs(3);
 
 /// The pause before a request is repeated.
 const RETRY_PAUSE: Duration = Duration::from_millis(300);
@@ -30,6 +33,9 @@ const WAIT_SECS_MAX: u64 = 25;
 
 /// The header with the signed reservation of a used approval.
 const VERIFICATION: &str = "countersign-verification";
+
+/// The header with the page of a pending review.
+const REVIEW: &str = "countersign-review";
 
 /// An approval request, as the protocol writes it.
 #[derive(Deserialize)]
@@ -47,8 +53,10 @@ struct WireDecision {
 }
 
 impl WireApproval {
-    fn approval(self) -> Result<Approval, ApprovalFailure> {
+    fn approval(self, answer: &GatewayAnswer) -> Result<Approval, ApprovalFailure> {
         Ok(Approval {
+            is_new: answer.status == StatusCode::CREATED,
+            page: answer.page.clone(),
             status: ApprovalStatus::read(&self.status).ok_or(ApprovalFailure::Unavailable)?,
             id: self.id,
             arguments: self.arguments,
@@ -63,6 +71,8 @@ struct GatewayAnswer {
     status: StatusCode,
     /// The signed reservation of a used approval.
     verification: Option<String>,
+    /// The page of a pending review.
+    page: Option<String>,
     body: Vec<u8>,
 }
 
@@ -73,6 +83,7 @@ struct CallableTools {
 }
 
 /// The approval requests of a token at a gateway.
+#[derive(Clone)]
 pub struct GatewayApprovals {
     client: Client,
     base: Url,
@@ -100,7 +111,7 @@ impl Approvals for GatewayApprovals {
         let answer =
             self.exchange(&Method::POST, &self.url(&format!("/requests/{id}/consume")), Some(&key), None).await?;
         let lease = answer.verification.as_deref().and_then(lease_of);
-        let approval = read::<WireApproval>(answer.status, &answer.body)?.approval()?;
+        let approval = read::<WireApproval>(answer.status, &answer.body)?.approval(&answer)?;
         Ok(UsedApproval { approval, lease: lease.ok_or(ApprovalFailure::Unavailable)? })
     }
 
@@ -136,11 +147,16 @@ impl GatewayApprovals {
         body: Option<&Value>,
     ) -> Result<Approval, ApprovalFailure> {
         let answer = self.exchange(&method, &self.url(path), key, body).await?;
-        read::<WireApproval>(answer.status, &answer.body)?.approval()
+        read::<WireApproval>(answer.status, &answer.body)?.approval(&answer)
     }
 
     fn url(&self, path: &str) -> String {
         format!("{}{path}", self.base.as_str().trim_end_matches('/'))
+    }
+
+    /// Checks the connection and the token.
+    pub async fn check(&self) -> Result<(), ApprovalFailure> {
+        self.callable(&[]).await.map(|_| ())
     }
 
     /// Sends a request, again if the gateway could not be reached. Each request can be repeated safely.
@@ -151,6 +167,8 @@ impl GatewayApprovals {
         key: Option<&str>,
         body: Option<&Value>,
     ) -> Result<GatewayAnswer, ApprovalFailure> {
+        // A call waits, or has run. Then a gateway that restarts is worth the time.
+        let is_patient = method == Method::GET || url.ends_with("/outcome");
         let begun = SystemClock.instant();
         loop {
             let mut request = self.client.request(method.clone(), url);
@@ -160,20 +178,24 @@ impl GatewayApprovals {
             if let Some(body) = body {
                 request = request.body(body.to_string());
             }
-            match whole(request).await {
+            let retried_for = match whole(request).await {
                 Ok(answer) if !is_passing(answer.status) => return Ok(answer),
-                // The response was lost, or the gateway cannot answer now.
-                _ if begun.elapsed() >= RETRIED_FOR => return Err(ApprovalFailure::Unavailable),
-                _ => tokio::time::sleep(RETRY_PAUSE).await,
+                Err(error) if error.is_connect() && !is_patient => CONNECTED_IN,
+                _ => RETRIED_FOR,
+            };
+            if begun.elapsed() >= retried_for {
+                return Err(ApprovalFailure::Unavailable);
             }
+            tokio::time::sleep(RETRY_PAUSE).await;
         }
     }
 }
 
 async fn whole(request: RequestBuilder) -> reqwest::Result<GatewayAnswer> {
     let answer = request.send().await?;
-    let verification = answer.headers().get(VERIFICATION).and_then(|it| it.to_str().ok()).map(str::to_owned);
-    Ok(GatewayAnswer { status: answer.status(), verification, body: answer.bytes().await?.into() })
+    let header = |name| answer.headers().get(name).and_then(|it| it.to_str().ok()).map(str::to_owned);
+    let (verification, page) = (header(VERIFICATION), header(REVIEW));
+    Ok(GatewayAnswer { status: answer.status(), verification, page, body: answer.bytes().await?.into() })
 }
 
 fn is_passing(status: StatusCode) -> bool {
@@ -185,8 +207,10 @@ fn read<T: DeserializeOwned>(status: StatusCode, body: &[u8]) -> Result<T, Appro
         return serde_json::from_slice(body).map_err(|_| ApprovalFailure::Unavailable);
     }
     let told: Value = serde_json::from_slice(body).unwrap_or_default();
-    let member = |name: &str| told["error"][name].as_str().map(str::to_owned);
-    match (member("code"), member("message")) {
+    let text = |it: &Value| it.as_str().map(str::to_owned);
+    // A problem has other members than an error of the protocol.
+    let code = text(&told["error"]["code"]).or_else(|| text(&told["code"]));
+    match (code, text(&told["error"]["message"]).or_else(|| text(&told["detail"]))) {
         (Some(code), Some(message)) => Err(ApprovalFailure::Refused { code, message }),
         _ => Err(ApprovalFailure::Unavailable),
     }

@@ -4,11 +4,16 @@ mod approvals;
 mod session;
 mod upstream;
 
+use std::io::{self, Write as _};
 use std::sync::Arc;
 use std::time::Duration;
 
+use countersign_domain::primitives::sanitize;
+use countersign_mcp_guard::approvals::ApprovalFailure;
 use countersign_mcp_guard::tool_guard::ToolGuard;
 use countersign_mcp_guard::tool_list::ToolPins;
+
+use url::Url;
 
 use approvals::GatewayApprovals;
 use session::GuardSession;
@@ -25,9 +30,10 @@ pub fn run(args: &McpGuardArgs) -> Result<CommandExit, CliError> {
     let approvals = GatewayApprovals::new(address, tools, &token)?;
     let pins = ToolPins::open(args.state.clone())
         .map_err(|source| CliError::Read { what: "the pinned tools in --state".to_owned(), source })?;
+    let pins = Arc::new(pins);
     let guard = ToolGuard {
-        approvals,
-        pins: Arc::new(pins),
+        approvals: approvals.clone(),
+        pins: Arc::clone(&pins),
         continuations: Arc::default(),
         server: args.name.clone(),
         // A guard has one caller.
@@ -36,10 +42,11 @@ pub fn run(args: &McpGuardArgs) -> Result<CommandExit, CliError> {
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
     let done = runtime.block_on(async {
+        tokio::spawn(warn_without_gateway(approvals, args.gateway.gateway.clone()));
         let upstream = match &args.upstream {
             Some(url) => {
                 let secret = args.upstream_token_file.as_deref().map(super::read_token).transpose()?;
-                remote::start(url.clone(), secret)?
+                remote::start(url.clone(), secret, pins)?
             }
             None => child::start(&args.command)?,
         };
@@ -48,4 +55,15 @@ pub fn run(args: &McpGuardArgs) -> Result<CommandExit, CliError> {
     // The thread that reads standard input can be blocked in a read that never ends.
     runtime.shutdown_background();
     done
+}
+
+/// Warns on standard error if no call can run. The client can start before the gateway, so the guard goes on.
+async fn warn_without_gateway(approvals: GatewayApprovals, gateway: Url) {
+    let why = match approvals.check().await {
+        Ok(()) => return,
+        Err(ApprovalFailure::Unavailable) => "it cannot be reached. Start it, or set --gateway to its URL".to_owned(),
+        Err(ApprovalFailure::Refused { message, .. }) => sanitize::printed(&message),
+    };
+    // The error is ignored: standard error is the only output for people.
+    let _ = writeln!(io::stderr(), "countersign: no tool call can run by the gateway at {gateway}: {why}");
 }

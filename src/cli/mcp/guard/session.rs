@@ -2,9 +2,11 @@
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use countersign_mcp_guard::message::{self, ClientMessage, MESSAGE_BYTES_MAX, RefusedMessage, ToolRequest};
 use countersign_mcp_guard::open_calls::{CallEnd, CallProgress, CancelledCall, ForwardedCall, OpenCalls};
+use countersign_mcp_guard::review_link::{self, LinkSupport};
 use countersign_mcp_guard::server_message::{self, ServerResponse};
 use countersign_mcp_guard::tool_guard::{CallVerdict, ToolGuard};
 use serde_json::Value;
@@ -22,6 +24,8 @@ use crate::cli::mcp::pipe::next_line;
 pub struct GuardSession {
     guard: ToolGuard<GatewayApprovals>,
     calls: OpenCalls,
+    /// Whether the client can show links. It says so when the session begins.
+    links: AtomicBool,
 }
 
 /// The two directions of a session.
@@ -33,7 +37,7 @@ struct Lines {
 
 impl GuardSession {
     pub fn new(guard: ToolGuard<GatewayApprovals>) -> Self {
-        Self { guard, calls: OpenCalls::default() }
+        Self { guard, calls: OpenCalls::default(), links: AtomicBool::new(false) }
     }
 
     /// Runs until the client or the server ends.
@@ -77,7 +81,10 @@ impl GuardSession {
             let message = message::read(&line);
             let line = message::rewritten(&line).unwrap_or_default();
             match message {
-                Ok(ClientMessage::Call(request)) => {
+                Ok(ClientMessage::Call(mut request)) => {
+                    if request.link == LinkSupport::No && self.links.load(Ordering::Relaxed) {
+                        request.link = LinkSupport::Error;
+                    }
                     let name = request.id.to_string();
                     match self.calls.begin(&name) {
                         Some(stop) => drop(tasks.spawn(Arc::clone(&self).decide(request, stop, lines.clone()))),
@@ -102,7 +109,12 @@ impl GuardSession {
                         });
                     }
                 },
-                Ok(ClientMessage::Other) => drop(lines.to_server.send(line).await),
+                Ok(ClientMessage::Other) => {
+                    if serde_json::from_slice(&line).is_ok_and(|it| review_link::begins_with_links(&it)) {
+                        self.links.store(true, Ordering::Relaxed);
+                    }
+                    let _ = lines.to_server.send(line).await;
+                }
                 Err(refused) => drop(lines.to_client.send(message::refusal(&refused)).await),
             }
         }
@@ -157,9 +169,9 @@ impl GuardSession {
                 self.calls.sent(name, sent);
                 let _ = lines.to_server.send(request.with(&arguments)).await;
             }
-            CallVerdict::NotRun(why) => {
+            CallVerdict::NotRun(response) => {
                 self.calls.remove(&name);
-                let _ = lines.to_client.send(request.not_run(&why)).await;
+                let _ = lines.to_client.send(response).await;
             }
             CallVerdict::Withdrawn => self.calls.remove(&name),
         }

@@ -28,6 +28,9 @@ use crate::state::Capability;
 /// The header with the receipt of an approval. The objects of the protocol allow no other members.
 const RECEIPT: HeaderName = HeaderName::from_static("countersign-receipt");
 
+/// The header with the page of a pending review.
+const REVIEW: HeaderName = HeaderName::from_static("countersign-review");
+
 /// The header with the signed reservation of a consumed approval.
 const VERIFICATION: HeaderName = HeaderName::from_static("countersign-verification");
 
@@ -127,7 +130,8 @@ where
 /// Returns 201 with the request, which the policy may have approved or denied already, and 200 for a repeated one.
 /// `Idempotency-Key` is required. Use one key for each call. Returns 409 `idempotency_conflict` if the key was used for
 /// another call. With `?share=true`, equal calls of the instance share a request: while reviewers decide, with their
-/// approval until it is used, and with their denial until the deadline. The answer to such a call is 200 too.
+/// approval until it is used, and with their denial until the deadline. The answer to such a call is 200 too. The header
+/// `Countersign-Review` has the page of a pending review.
 #[utoipa::path(
     post, path = "/aap/v1/requests", tag = "approval requests", request_body = CreateApprovalRequest,
     params(("share" = Option<bool>, Query, description = "Whether equal calls share the request", example = true)),
@@ -156,7 +160,7 @@ pub async fn create(
         false => requests.ask(&post.token, &key, &submission).await?,
     };
     let status = if asked.is_new { StatusCode::CREATED } else { StatusCode::OK };
-    Ok(answer(HttpResponse::build(status), &asked.view))
+    Ok(answer(&requests, HttpResponse::build(status), &asked.view))
 }
 
 /// Read an approval request.
@@ -180,14 +184,14 @@ pub async fn read(
 ) -> Result<HttpResponse> {
     let wished = query.wished()?;
     let (token, id) = (&machine.0, id.as_str());
-    let requests = &requests;
+    let requests: &ApprovalRequests = &requests;
     let look = || async move { Ok(Some(requests.view(token, id).await?).filter(|it| it.decision.is_some())) };
     let decided = if wished.is_zero() { None } else { poll_until(&waiting, token, wished, look).await? };
     let view = match decided {
         Some(view) => view,
         None => requests.view(token, id).await?,
     };
-    Ok(answer(HttpResponse::Ok(), &view))
+    Ok(answer(requests, HttpResponse::Ok(), &view))
 }
 
 /// Cancel an approval request.
@@ -203,7 +207,8 @@ pub async fn cancel(
     machine: Machine,
     id: Path<String>,
 ) -> Result<HttpResponse> {
-    Ok(answer(HttpResponse::Ok(), &requests.cancel(&machine.0, &id).await?))
+    let view = requests.cancel(&machine.0, &id).await?;
+    Ok(answer(&requests, HttpResponse::Ok(), &view))
 }
 
 /// Use an approval, once, before you run the call.
@@ -228,7 +233,7 @@ pub async fn consume(
     if consumed.is_again {
         response.insert_header((REPLAYED, "true"));
     }
-    Ok(answer(response, &consumed.view))
+    Ok(answer(&requests, response, &consumed.view))
 }
 
 /// Report the outcome of a call.
@@ -247,7 +252,7 @@ pub async fn report(
 ) -> Result<HttpResponse> {
     let ask: ReportOutcomeRequest = post.read()?;
     let view = requests.report(&post.token, &id, ask.status, ask.note).await?;
-    Ok(answer(HttpResponse::Ok(), &view))
+    Ok(answer(&requests, HttpResponse::Ok(), &view))
 }
 
 /// List the tools that the policy allows.
@@ -266,7 +271,10 @@ pub async fn callable(requests: Capability<ApprovalRequests>, post: IdempotentPo
     Ok(HttpResponse::Ok().json(CallableToolsResponse { callable }))
 }
 
-fn answer(mut response: HttpResponseBuilder, view: &ApprovalRequestView) -> HttpResponse {
+fn answer(requests: &ApprovalRequests, mut response: HttpResponseBuilder, view: &ApprovalRequestView) -> HttpResponse {
+    if let Some(page) = requests.page(view) {
+        put_header(&mut response, REVIEW, &page);
+    }
     if let Some(receipt) = view.decision.as_ref().and_then(|it| it.receipt.as_ref()) {
         put_header(&mut response, RECEIPT, receipt);
     }
@@ -274,7 +282,7 @@ fn answer(mut response: HttpResponseBuilder, view: &ApprovalRequestView) -> Http
 }
 
 fn put_header(response: &mut HttpResponseBuilder, name: HeaderName, token: &str) {
-    // A signed token is base64url with dots, so this cannot fail.
+    // A signed token is base64url with dots, and a URL is visible ASCII, so this cannot fail.
     if let Ok(value) = HeaderValue::from_str(token) {
         response.insert_header((name, value));
     }

@@ -14,7 +14,6 @@ use countersign_service::approval_requests::ApprovalRequests;
 use countersign_service::approval_requests::session_call::SessionCall;
 use countersign_service::approval_requests::view::{ApprovalRequestView, RequestDecision, RequestStatus};
 use countersign_service::error::{Error, Result};
-use countersign_service::platform::core::Core;
 
 pub use claude_code::{ClaudeCodeHook, ClaudeCodeHookResponse};
 
@@ -29,7 +28,6 @@ use crate::state::{Capability, capabilities};
 capabilities! {
     /// The capabilities of a hook.
     pub struct Hooks {
-        core: Capability<Core>,
         requests: Capability<ApprovalRequests>,
         waiting: LongPoll,
     }
@@ -82,7 +80,7 @@ async fn decide(hooks: &Hooks, token: &Stored<Token>, call: &SessionCall, query:
         }
         Some(decision) => Ok(HookDecision::Deny(refusal(decision))),
         None => {
-            let page = view.review.as_ref().map(|it| format!("{}/reviews/{it}", hooks.core.public_url()));
+            let page = hooks.requests.page(&view);
             let at = page.as_ref().map(|it| format!(" at {it}")).unwrap_or_default();
             let text = format!(
                 "This call waits for the approval of a reviewer{at}. It has not run. Call the tool again later with \

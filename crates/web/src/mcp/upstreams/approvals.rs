@@ -45,7 +45,8 @@ impl Approvals for ServiceApprovals {
             context: None,
         };
         let asked = self.requests.ask_shared(&self.token, &key_of(key), &submission).await;
-        asked.map(|it| approval(&it.view)).map_err(|it| self.failure(it))
+        let asked = asked.map(|it| Approval { is_new: it.is_new, ..self.approval(&it.view) });
+        asked.map_err(|it| self.failure(it))
     }
 
     async fn read(&self, id: &str, wait: Duration) -> Result<Approval, ApprovalFailure> {
@@ -56,14 +57,14 @@ impl Approvals for ServiceApprovals {
             Ok(None) => requests.view(token, id).await,
             Err(error) => Err(error),
         };
-        view.map(|it| approval(&it)).map_err(|it| self.failure(it))
+        view.map(|it| self.approval(&it)).map_err(|it| self.failure(it))
     }
 
     async fn consume(&self, id: &str) -> Result<UsedApproval, ApprovalFailure> {
         let key = key_of(&random::uuid_v4().to_string());
         let used = self.requests.consume(&self.token, id, &key).await.map_err(|it| self.failure(it))?;
         let lease = lease_of(&used.verification).ok_or(ApprovalFailure::Unavailable)?;
-        Ok(UsedApproval { approval: approval(&used.view), lease })
+        Ok(UsedApproval { approval: self.approval(&used.view), lease })
     }
 
     async fn report(&self, id: &str, succeeded: bool, note: &str) -> Result<(), ApprovalFailure> {
@@ -91,24 +92,26 @@ impl ServiceApprovals {
             false => ApprovalFailure::Refused { code: told.code, message: told.message },
         }
     }
+
+    fn approval(&self, view: &ApprovalRequestView) -> Approval {
+        Approval {
+            id: view.id.clone(),
+            status: match view.decision.as_ref().map(|it| it.status) {
+                None => ApprovalStatus::Pending,
+                Some(RequestStatus::Approved) => ApprovalStatus::Approved,
+                Some(RequestStatus::Denied | RequestStatus::SetAside) => ApprovalStatus::Denied,
+                Some(RequestStatus::Expired) => ApprovalStatus::Expired,
+                Some(RequestStatus::Cancelled) => ApprovalStatus::Cancelled,
+            },
+            arguments: view.call.arguments.clone(),
+            note: view.decision.as_ref().and_then(|it| it.note.clone()),
+            consumed: view.consumed_at.is_some(),
+            is_new: false,
+            page: self.requests.page(view),
+        }
+    }
 }
 
 fn key_of(text: &str) -> IdempotencyKey {
     IdempotencyKey::read(text).expect("a UUID is a key")
-}
-
-fn approval(view: &ApprovalRequestView) -> Approval {
-    Approval {
-        id: view.id.clone(),
-        status: match view.decision.as_ref().map(|it| it.status) {
-            None => ApprovalStatus::Pending,
-            Some(RequestStatus::Approved) => ApprovalStatus::Approved,
-            Some(RequestStatus::Denied | RequestStatus::SetAside) => ApprovalStatus::Denied,
-            Some(RequestStatus::Expired) => ApprovalStatus::Expired,
-            Some(RequestStatus::Cancelled) => ApprovalStatus::Cancelled,
-        },
-        arguments: view.call.arguments.clone(),
-        note: view.decision.as_ref().and_then(|it| it.note.clone()),
-        consumed: view.consumed_at.is_some(),
-    }
 }

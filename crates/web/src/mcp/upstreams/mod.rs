@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actix_web::http::StatusCode;
-use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use actix_web::web::{Bytes, Path};
 use actix_web::{HttpRequest, HttpResponse};
 use countersign_adapters::random;
@@ -64,8 +64,9 @@ capabilities! {
 )]
 pub async fn post(app: UpstreamCapabilities, name: Path<String>, post: IdempotentPost) -> Result<HttpResponse> {
     let caller = UpstreamCaller { machine: Machine(post.token), request: post.request, permit: None };
-    let read = |headers: &RequestHeaders| {
-        IncomingMessage::read(post.body.sent(), headers).map(|it| Incoming::Message(Box::new(it)))
+    let read = |headers: &mut RequestHeaders, upstream: &McpUpstream| {
+        let message = IncomingMessage::read(post.body.sent(), headers, &upstream.pins);
+        message.map(|it| Incoming::Message(Box::new(it)))
     };
     caller.forward(&app, &name, read).await
 }
@@ -87,7 +88,7 @@ pub async fn listen(
     // Such a stream is open for hours.
     let permit = Some(app.edge.streams.take(machine.0.record.id.as_str())?);
     let caller = UpstreamCaller { machine, request, permit };
-    caller.forward(&app, &name, |_| Ok(Incoming::Listen)).await
+    caller.forward(&app, &name, |_, _| Ok(Incoming::Listen)).await
 }
 
 /// End a session at an MCP server behind the gateway.
@@ -105,7 +106,7 @@ pub async fn end(
     request: HttpRequest,
 ) -> Result<HttpResponse> {
     let caller = UpstreamCaller { machine, request, permit: None };
-    caller.forward(&app, &name, |_| Ok(Incoming::End)).await
+    caller.forward(&app, &name, |_, _| Ok(Incoming::End)).await
 }
 
 /// An authenticated request.
@@ -122,16 +123,14 @@ impl UpstreamCaller {
         self,
         app: &UpstreamCapabilities,
         name: &str,
-        read: impl FnOnce(&RequestHeaders) -> std::result::Result<Incoming, Vec<u8>>,
+        read: impl FnOnce(&mut RequestHeaders, &McpUpstream) -> std::result::Result<Incoming, Vec<u8>>,
     ) -> Result<HttpResponse> {
         origin::check(&app.edge.origin, self.request.headers())?;
         let upstream = Arc::clone(app.edge.upstreams.get(name).ok_or(Error::NotFound("MCP server"))?);
-        let values = |name: &str| {
-            let values = self.request.headers().get_all(name);
-            values.map(|it| it.to_str().ok().map(str::to_owned)).collect()
-        };
+        let text = |it: &HeaderValue| it.to_str().ok().map(str::to_owned);
+        let all: Vec<_> = self.request.headers().iter().map(|it| (it.0.to_string(), text(it.1))).collect();
         let mark = |session: &str| app.requests.session_mark(&self.machine.0.record, name, session).ok();
-        let headers = match RequestHeaders::read(values, mark) {
+        let mut headers = match RequestHeaders::read(&all, mark) {
             Ok(headers) => headers,
             Err(HeadersRefused::Malformed(name)) => {
                 let why = format!("the header `{name}` must occur once, with visible ASCII characters");
@@ -143,7 +142,7 @@ impl UpstreamCaller {
                 return Ok(json(StatusCode::NOT_FOUND, refused));
             }
         };
-        match read(&headers) {
+        match read(&mut headers, &upstream) {
             Ok(incoming) => self.exchange(app, upstream, headers, incoming).await,
             Err(refusal) => Ok(json(StatusCode::BAD_REQUEST, refusal)),
         }

@@ -13,7 +13,8 @@ use countersign_adapters::network::Network;
 use countersign_domain::delivery::failure::FailureCode;
 use countersign_domain::primitives::secret::Secret;
 use countersign_mcp_guard::sse::{EVENT_BYTES_MAX, SseReader};
-use countersign_mcp_guard::{message, server_message};
+use countersign_mcp_guard::tool_list::ToolPins;
+use countersign_mcp_guard::{message, mirrored, server_message};
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 use url::Url;
@@ -52,6 +53,8 @@ struct RemoteServer {
     url: Url,
     secret: Option<Secret<String>>,
     session: Mutex<HttpSession>,
+    /// The tools of the server, of which some mirror arguments into headers.
+    pins: Arc<ToolPins>,
     told: mpsc::Sender<ServerLine>,
 }
 
@@ -62,14 +65,14 @@ struct HttpSession {
 }
 
 /// Connects to a server. `secret` is its bearer token.
-pub fn start(url: Url, secret: Option<Secret<String>>) -> Result<Upstream, CliError> {
+pub fn start(url: Url, secret: Option<Secret<String>>, pins: Arc<ToolPins>) -> Result<Upstream, CliError> {
     // The operator names the server, so every address is allowed.
     let allowed = ["0.0.0.0/1", "128.0.0.0/1", "::/1", "8000::/1"].into_iter().filter_map(Network::parse).collect();
     let settings = HttpClientSettings { allowed, plain_http: true, timeout: RESPONSE_TIME_MAX };
     let client = HttpClient::new(settings).map_err(|error| CliError::Given(error.to_string()))?;
     let (to_server, lines) = mpsc::channel(QUEUED_MAX);
     let (told, from_server) = mpsc::channel(QUEUED_MAX);
-    let server = Arc::new(RemoteServer { client, url, secret, session: Mutex::default(), told });
+    let server = Arc::new(RemoteServer { client, url, secret, session: Mutex::default(), pins, told });
     Ok(Upstream { to_server, from_server, running: tokio::spawn(server.run(lines)) })
 }
 
@@ -117,7 +120,12 @@ impl RemoteServer {
     async fn post(self: Arc<Self>, line: Vec<u8>, message: McpMessage) {
         let named =
             [("mcp-method", message.method.as_deref()), ("mcp-name", message.name()), (VERSION, message.version())];
-        let headers: Vec<_> = named.into_iter().filter_map(|(name, value)| Some((name, value?.to_owned()))).collect();
+        let mut headers: Vec<(String, String)> =
+            named.into_iter().filter_map(|(name, value)| Some((name.to_owned(), mirrored::encoded(value?)))).collect();
+        if let (Some(tool), Some(arguments)) = (message.name(), message.arguments()) {
+            let mirrored = self.pins.mirrored(tool);
+            headers.extend(mirrored.iter().filter_map(|it| Some((it.header.clone(), it.value(arguments)?))));
+        }
         let id = message.id.as_ref().filter(|_| message.method.is_some());
         let lost = match self.send(Method::POST, Some(line), &headers).await {
             Ok(response) => {
@@ -198,7 +206,7 @@ impl RemoteServer {
                     return Err(failed(ENDED_EARLY));
                 }
                 tokio::time::sleep(pause).await;
-                let continued = self.send(Method::GET, None, &[("last-event-id", event.clone())]).await;
+                let continued = self.send(Method::GET, None, &[("last-event-id".to_owned(), event.clone())]).await;
                 if let Ok(response) = continued
                     && response.status() == 200
                 {
@@ -231,7 +239,7 @@ impl RemoteServer {
         &self,
         method: Method,
         body: Option<Vec<u8>>,
-        extra: &[(&str, String)],
+        extra: &[(String, String)],
     ) -> Result<ResponseStream, FailureCode> {
         let HttpSession { id, version } = self.session().clone();
         let mut headers: Vec<(String, Secret<String>)> = Vec::new();

@@ -11,10 +11,11 @@ use std::thread;
 use std::time::Duration;
 
 use countersign_domain::identity::account::MachineRole;
+use countersign_domain::reviews::VoteVerdict;
 use serde_json::json;
 
 use crate::gateway::{TestGateway, spawn_with_policy, token};
-use crate::guarded::{GuardedClient, blocking, outcomes, threads};
+use crate::guarded::{GuardedClient, blocking, decides, outcomes, threads};
 use crate::mcp_upstreams::ScriptedServer;
 
 /// A flow whose agent may call each tool of the server.
@@ -122,12 +123,63 @@ async fn call_of_a_killed_guard_is_not_sent_again_and_its_outcome_is_unknown() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn guard_that_is_killed_at_any_step_runs_a_call_once_at_most() {
+    for (path, fault, ran, is_unknown) in [
+        ("/requests?share=true ", Fault::WithheldRequest, 0, false),
+        ("/requests?share=true ", Fault::WithheldResponse, 0, false),
+        ("/consume ", Fault::WithheldRequest, 0, false),
+        // The approval is used, and the call is not forwarded.
+        ("/consume ", Fault::WithheldResponse, 0, true),
+        // The call is forwarded, and its outcome is not reported.
+        ("/outcome ", Fault::WithheldRequest, 1, true),
+        ("/outcome ", Fault::WithheldResponse, 1, false),
+    ] {
+        let it = FaultScenario::new().await;
+        let proxy = faulty_proxy(&it.g.url, path, fault);
+        let mut guard = it.guard(&proxy.url);
+        writeln!(guard.asks, "{}", call(1, "quick")).unwrap();
+        proxy.is_reached().await;
+        guard.child.kill().unwrap();
+        blocking(move || guard.close()).await;
+        let reported = outcomes(&it.g).await.len();
+        assert_eq!(it.calls().len(), ran, "{path} {fault:?}");
+        assert_eq!(reported == 1, ran == 1 && !is_unknown, "{path} {fault:?}: no outcome is invented");
+        let told = it.calls_once(it.guard(&it.g.url), "quick").await;
+        assert!(told.contains("done"), "{path} {fault:?}: {told}");
+        assert_eq!(it.calls().len(), ran + 1, "{path} {fault:?}: an equal call has an approval of its own");
+        assert_eq!(outcomes(&it.g).await.len(), reported + 1);
+        it.g.pass(Duration::from_secs(3600));
+        let (first, _) = threads(&it.g).await.remove(0);
+        let overview = it.g.service.threads.overview(&first).await.unwrap();
+        assert_eq!(overview.thread.outcome_unknown(it.g.service.core.now()), is_unknown, "{path} {fault:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn guard_that_is_killed_while_its_call_waits_runs_it_once_after_the_approval() {
+    let held = "[[rules]]\nname = \"held\"\ntools = [\"files:quick\"]\nwhen = \"true\"\nthen = \"hold\"\nreason = \"r\"\n\n[approval]";
+    let it = FaultScenario::with(&POLICY.replace("[approval]", held)).await;
+    let proxy = faulty_proxy(&it.g.url, "?wait=", Fault::WithheldRequest);
+    let mut guard = it.guard(&proxy.url);
+    writeln!(guard.asks, "{}", call(1, "quick")).unwrap();
+    proxy.is_reached().await;
+    guard.child.kill().unwrap();
+    blocking(move || guard.close()).await;
+    decides(&it.g, VoteVerdict::Approve).await;
+    assert!(it.calls().is_empty(), "a guard that is killed sends nothing later");
+    let told = it.calls_once(it.guard(&it.g.url), "quick").await;
+    assert!(told.contains("done") && it.calls().len() == 1, "{told}");
+    let told = it.calls_once(it.guard(&it.g.url), "quick").await;
+    assert!(told.contains("waits for the approval") && it.calls().len() == 1, "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn call_runs_once_if_a_message_to_the_gateway_or_its_answer_is_lost() {
     let it = FaultScenario::new().await;
     let mut count = 0;
-    for path in ["/aap/v1/requests ", "/consume ", "/outcome "] {
+    for path in ["/requests?share=true ", "/consume ", "/outcome "] {
         for fault in [Fault::LostRequest, Fault::LostResponse] {
-            let told = it.calls_once(it.guard(&faulty_proxy(&it.g.url, path, fault)), "quick").await;
+            let told = it.calls_once(it.guard(&faulty_proxy(&it.g.url, path, fault).url), "quick").await;
             count += 1;
             assert!(told.contains("done"), "{path} {fault:?}: {told}");
             assert_eq!(it.calls().len(), count, "{path} {fault:?}");
@@ -141,7 +193,7 @@ async fn call_runs_once_if_a_message_to_the_gateway_or_its_answer_is_lost() {
 async fn approval_that_arrives_late_is_not_used() {
     let it = FaultScenario::with(&POLICY.replace("[approval]\n", "[approval]\nwrite_lease = \"2s\"\n")).await;
     let late = Fault::LateResponse(Duration::from_millis(1_500));
-    let told = it.calls_once(it.guard(&faulty_proxy(&it.g.url, "/consume ", late)), "quick").await;
+    let told = it.calls_once(it.guard(&faulty_proxy(&it.g.url, "/consume ", late).url), "quick").await;
     assert!(told.contains("expired before the call could run"), "{told}");
     assert!(it.calls().is_empty());
     assert_eq!(outcomes(&it.g).await, ["failed"]);
@@ -192,21 +244,44 @@ enum Fault {
     LostRequest,
     LostResponse,
     LateResponse(Duration),
+    /// The gateway never gets the request, and the connection stays open.
+    WithheldRequest,
+    /// The guard never gets the response, and the connection stays open.
+    WithheldResponse,
+}
+
+struct FaultyProxy {
+    url: String,
+    /// Whether the fault has happened.
+    is_reached: Arc<AtomicBool>,
+}
+
+impl FaultyProxy {
+    async fn is_reached(&self) {
+        for _ in 0..400 {
+            if self.is_reached.load(Ordering::SeqCst) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(25)).await;
+        }
+        panic!("the guard does not get so far");
+    }
 }
 
 /// A proxy before the gateway with one fault.
 #[expect(clippy::disallowed_methods, reason = "the delay itself is tested")]
-fn faulty_proxy(gateway: &str, path: &'static str, fault: Fault) -> String {
+fn faulty_proxy(gateway: &str, path: &'static str, fault: Fault) -> FaultyProxy {
     let gateway = gateway.strip_prefix("http://").unwrap().to_owned();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://localhost:{}", listener.local_addr().unwrap().port());
-    let lost = Arc::new(AtomicBool::new(false));
+    let (lost, is_reached) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    let reached = Arc::clone(&is_reached);
     thread::spawn(move || {
         for client in listener.incoming() {
             let (mut client, mut server) = (client.unwrap(), TcpStream::connect(&gateway).unwrap());
             let (mut to_client, mut from_server) = (client.try_clone().unwrap(), server.try_clone().unwrap());
             let (lost, broken) = (Arc::clone(&lost), Arc::new(AtomicBool::new(false)));
-            let breaks = Arc::clone(&broken);
+            let (breaks, reached, withheld) = (Arc::clone(&broken), Arc::clone(&reached), Arc::clone(&reached));
             thread::spawn(move || {
                 let mut piece = [0; 16 * 1024];
                 while let Ok(count @ 1..) = client.read(&mut piece) {
@@ -216,6 +291,10 @@ fn faulty_proxy(gateway: &str, path: &'static str, fault: Fault) -> String {
                         if fault == Fault::LostRequest {
                             let _ = client.shutdown(std::net::Shutdown::Both);
                             return;
+                        }
+                        if fault == Fault::WithheldRequest {
+                            reached.store(true, Ordering::SeqCst);
+                            continue;
                         }
                     }
                     if server.write_all(&piece[..count]).is_err() {
@@ -230,6 +309,10 @@ fn faulty_proxy(gateway: &str, path: &'static str, fault: Fault) -> String {
                     if let (true, Fault::LateResponse(delay)) = (is_broken, fault) {
                         thread::sleep(delay);
                     }
+                    if is_broken && fault == Fault::WithheldResponse {
+                        withheld.store(true, Ordering::SeqCst);
+                        continue;
+                    }
                     let is_lost = is_broken && fault == Fault::LostResponse;
                     if is_lost || to_client.write_all(&piece[..count]).is_err() {
                         let _ = to_client.shutdown(std::net::Shutdown::Both);
@@ -239,5 +322,5 @@ fn faulty_proxy(gateway: &str, path: &'static str, fault: Fault) -> String {
             });
         }
     });
-    url
+    FaultyProxy { url, is_reached }
 }

@@ -74,7 +74,11 @@ pub fn serve_before(g: &TestGateway, name: &str, server: &str, client: &HttpClie
 
 impl UpstreamScenario {
     async fn before(server: &str, client: &HttpClient) -> Self {
-        let g = spawn_with_policy(POLICY).await;
+        Self::with(POLICY, server, client).await
+    }
+
+    async fn with(policy: &str, server: &str, client: &HttpClient) -> Self {
+        let g = spawn_with_policy(policy).await;
         let url = serve_before(&g, "every", server, client);
         let token_of = async |name: &str| token(&g.service, name, MachineRole::Instance, &["agent"]).await;
         let (token, other) = (token_of("bot").await, token_of("other").await);
@@ -407,8 +411,43 @@ async fn changed_description_is_neither_listed_nor_called() {
     let (_, second) = it.post(&it.token, &[], &list).await;
     assert!(second.contains("kept") && !second.contains("changing"), "{second}");
     let (_, told) = it.call(2, "changing", &json!({})).await;
-    assert!(told.contains("changed the description"), "{told}");
+    assert!(told.contains("denied") && told.contains("changed the definition"), "{told}");
     assert_eq!(server.calls_of("changing"), 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn reviewers_decide_about_a_changed_tool_if_the_policy_holds_it() {
+    let server = ScriptedServer::start();
+    let policy = POLICY.replace("[[rules]]", "changed = \"hold\"\n\n[[rules]]");
+    let it = UpstreamScenario::with(&policy, &server.url, &outgoing()).await;
+    let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).to_string();
+    let (_, first) = it.post(&it.token, &[], &list).await;
+    let (_, second) = it.post(&it.token, &[], &list).await;
+    assert_eq!(second, first, "a model sees the first definition");
+    for (id, verdict) in [(2, VoteVerdict::Deny), (3, VoteVerdict::Approve)] {
+        let arguments = json!({"n": id});
+        let called = it.call(id, "changing", &arguments);
+        let (told, ()) = tokio::join!(called, async {
+            while threads(&it.g).await.iter().all(|it| it.1.is_none()) {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+            let (_, review) = threads(&it.g).await.pop().unwrap();
+            let facts = it.g.service.reviews.review(&review.unwrap(), &it.g.alice).await.unwrap();
+            assert_eq!(facts.hold.reasons[0].code, "tool_changed");
+            let note = facts.transition.rationale.unwrap();
+            assert!(note.contains("before:\nreads 1\n") && note.contains("now:\nreads 2\n"), "{note}");
+            assert!(note.contains("not verified"), "{note}");
+            decides(&it.g, verdict).await;
+        });
+        assert_eq!(told.1.contains("ran"), verdict == VoteVerdict::Approve, "{told:?}");
+    }
+    assert_eq!(server.calls_of("changing"), 1);
+    // An approval pins nothing: the next call needs one too.
+    let again = json!({"n": 4});
+    let (told, ()) = tokio::join!(it.call(4, "changing", &again), decides(&it.g, VoteVerdict::Deny));
+    assert!(told.1.contains("denied") && server.calls_of("changing") == 1, "{told:?}");
+    let (_, told) = it.call(5, "kept", &json!({})).await;
+    assert!(told.contains("ran"), "{told}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

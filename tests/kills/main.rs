@@ -22,6 +22,7 @@ mod sqlite;
 mod ack;
 mod archiving;
 mod child;
+mod guarded;
 mod left;
 mod parent;
 mod receivers;

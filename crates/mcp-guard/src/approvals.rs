@@ -17,6 +17,16 @@ pub struct AskedCall {
     pub arguments: Map<String, Value>,
     /// The time to wait for a decision, such as `24h`.
     pub timeout: &'static str,
+    /// How the definition of the tool has changed, for reviewers.
+    pub change: Option<String>,
+}
+
+/// The tools that the policy allows.
+#[derive(Clone, Debug, Default)]
+pub struct AllowedTools {
+    pub names: BTreeSet<String>,
+    /// Whether reviewers decide about calls of tools whose definition has changed. Otherwise they are refused.
+    pub holds_changed: bool,
 }
 
 /// An approval request.
@@ -92,7 +102,7 @@ pub trait Approvals: Send + Sync {
     async fn cancel(&self, id: &str) -> Result<(), ApprovalFailure>;
 
     /// Returns the tools that the policy allows, of those that are named.
-    async fn callable(&self, tools: &[String]) -> Result<BTreeSet<String>, ApprovalFailure>;
+    async fn callable(&self, tools: &[String]) -> Result<AllowedTools, ApprovalFailure>;
 }
 
 /// Returns the lease of a reservation. The connection to the gateway protects it, so its signature is not checked.

@@ -28,8 +28,7 @@ const LOST_MAX: usize = 10;
 const EXPIRED: &str = "The approval expired before the call could run, so it was not run.";
 const NOT_CONTINUED: &str = "The server did not ask for this input, or the call is not known any more, so it was not run. Call the tool \
     again without `inputResponses` and `requestState`.";
-const CHANGED: &str =
-    "The server has changed the description of this tool since it was first seen, so the call was not run.";
+const RESTARTS: &str = " and starts the guard again.";
 const UNDECIDED: &str = "No reviewer decided in time, so the call was not run.";
 const CANCELLED: &str = "cancelled by the client before the call ran";
 const UNAVAILABLE: &str = "The approval gateway cannot be reached, so the call was not run. Tell your user.";
@@ -73,6 +72,7 @@ impl<A: Approvals> ToolGuard<A> {
             server: self.server.clone(),
             arguments: request.arguments.clone(),
             timeout: TIMEOUT,
+            change: self.pins.change(&request.name),
         };
         let until = SystemClock.instant() + self.wait;
         for _ in 0..LOST_MAX {
@@ -131,14 +131,16 @@ impl<A: Approvals> ToolGuard<A> {
             Ok(list) => list,
             Err(other) => return server_message::line_of(&other),
         };
-        let mut names = list.unchanged(&self.pins);
+        let mut names = list.pinned(&self.pins);
         // No policy can name other tools, so no call of them is allowed.
         names.retain(|it| ToolName::try_from(self.full_name(it)).is_ok());
         let full: Vec<String> = names.iter().map(|it| self.full_name(it)).collect();
         match self.approvals.callable(&full).await {
-            Ok(callable) => {
-                let allowed = names.into_iter().zip(full).filter(|(_, full)| callable.contains(full));
-                list.only(&allowed.map(|(name, _)| name).collect())
+            Ok(allowed) => {
+                let is_shown = |name: &str| allowed.holds_changed || !self.pins.is_changed(name);
+                let shown =
+                    names.into_iter().zip(full).filter(|(name, full)| allowed.names.contains(full) && is_shown(name));
+                list.only(&shown.map(|(name, _)| name).collect(), &self.pins)
             }
             Err(failure) => list.refused(&words(&failure)),
         }
@@ -171,11 +173,6 @@ impl<A: Approvals> ToolGuard<A> {
         link: LinkSupport,
         until: Instant,
     ) -> Result<Approval, NoApproval> {
-        if self.pins.is_changed(&call.tool) {
-            let file = self.pins.file().map_or_else(String::new, |it| format!(" from {}", it.display()));
-            let why = format!("{CHANGED} To accept it, an operator removes the tool{file} and starts again.");
-            return Err(NoApproval::Because(why));
-        }
         let mut approval = self.approvals.ask(key, call).await.map_err(|it| because(&it))?;
         // The gateway returns what it was sent. Anything else would be another call.
         if approval.arguments != call.arguments {
@@ -189,6 +186,12 @@ impl<A: Approvals> ToolGuard<A> {
             approval = self.approvals.read(&approval.id, left).await.map_err(|it| because(&it))?;
         }
         match refused(&approval) {
+            Some(NoApproval::Because(why)) if call.change.is_some() => {
+                let file = self.pins.file().map_or_else(String::new, |it| format!(" from {}", it.display()));
+                Err(NoApproval::Because(format!(
+                    "{why}. To accept the definition, an operator removes the tool{file}{RESTARTS}"
+                )))
+            }
             Some(why) => Err(why),
             None => Ok(approval),
         }

@@ -1,7 +1,7 @@
 //! The list of tools that a model sees: those that the policy allows, as they were described first.
 //!
-//! A server that changes the description of a tool can deceive a model that trusts it already. So the first description
-//! is pinned, and a tool with another one is neither listed nor called.
+//! A server that changes the description of a tool can deceive a model that trusts it already. So the first definition
+//! is pinned. The policy refuses calls of a tool with another one, or reviewers decide. A model sees the first one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::DirBuilderExt as _;
@@ -11,7 +11,8 @@ use std::{fs, io};
 
 use countersign_domain::chain::hash::Digest;
 use countersign_domain::json::canonical::canonical;
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use crate::mirrored::MirroredArgument;
 use crate::{message, server_message};
@@ -19,20 +20,40 @@ use crate::{message, server_message};
 /// The name of the file with the pinned descriptions.
 const FILE: &str = "tools.json";
 
-/// The most tools of a server.
-const PINNED_MAX: usize = 10_000;
+/// The most tools of a server. The gateway answers for as many.
+const PINNED_MAX: usize = 2_000;
 
-/// The pinned descriptions, by the name of the tool.
+/// The longest definition that is stored. A longer one is pinned by its digest only.
+const DEFINITION_BYTES_MAX: usize = 16 * 1024;
+
+/// The longest part of a description that reviewers see of a change.
+const EXCERPT_CHARS_MAX: usize = 2_500;
+
+const TOO_MANY: &str =
+    "The server has more tools than the guard can pin, so it does not know the first definition of this tool.";
+const INTRODUCTION: &str = "Note of the guard: the server has changed the definition of this tool since it was first seen. The \
+    descriptions below are texts of the server. They are not verified, and may try to persuade you.";
+
+/// The pinned definitions, by the name of the tool.
 pub struct ToolPins {
     file: Option<PathBuf>,
     pins: Mutex<PinnedTools>,
 }
 
+/// The first definition of a tool.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PinnedTool {
+    digest: String,
+    /// The definition, if it is short enough.
+    definition: Option<Value>,
+}
+
 #[derive(Default)]
 struct PinnedTools {
-    digests: BTreeMap<String, String>,
-    /// The tools whose description has changed.
-    changed: BTreeSet<String>,
+    first: BTreeMap<String, PinnedTool>,
+    /// The tools whose definition has changed, with the change in words.
+    changed: BTreeMap<String, String>,
     /// The arguments that tools mirror into headers.
     mirrored: BTreeMap<String, Vec<MirroredArgument>>,
 }
@@ -41,14 +62,14 @@ impl ToolPins {
     /// Reads the pins of earlier sessions.
     pub fn open(folder: Option<PathBuf>) -> io::Result<Self> {
         let file = folder.map(|it| it.join(FILE));
-        let digests = match file.as_ref().map(fs::read) {
+        let first = match file.as_ref().map(fs::read) {
             None => BTreeMap::new(),
             Some(Err(error)) if error.kind() == io::ErrorKind::NotFound => BTreeMap::new(),
             Some(Err(error)) => return Err(error),
             // A damaged file must not unpin all tools.
             Some(Ok(text)) => serde_json::from_slice(&text).map_err(io::Error::other)?,
         };
-        Ok(Self { file, pins: Mutex::new(PinnedTools { digests, ..PinnedTools::default() }) })
+        Ok(Self { file, pins: Mutex::new(PinnedTools { first, ..PinnedTools::default() }) })
     }
 
     /// Returns the file that an operator edits to accept a changed description.
@@ -57,7 +78,17 @@ impl ToolPins {
     }
 
     pub fn is_changed(&self, tool: &str) -> bool {
-        self.pins().changed.contains(tool)
+        self.pins().changed.contains_key(tool)
+    }
+
+    /// Returns how the definition of a tool has changed.
+    pub fn change(&self, tool: &str) -> Option<String> {
+        self.pins().changed.get(tool).cloned()
+    }
+
+    /// Returns the first definition of a tool.
+    fn first(&self, tool: &str) -> Option<Value> {
+        self.pins().first.get(tool)?.definition.clone()
     }
 
     /// Returns the arguments that a tool mirrors into headers.
@@ -68,23 +99,32 @@ impl ToolPins {
     /// Pins the tools that are seen for the first time, and marks those whose description has changed.
     fn pin(&self, tools: &[Value]) {
         let mut pins = self.pins();
-        let before = pins.digests.len();
+        let before = pins.first.len();
         for tool in tools {
             let Some(name) = name_of(tool) else { continue };
-            let digest = Digest::of_file(canonical(tool).as_bytes()).to_string();
-            match pins.digests.get(name) {
-                Some(pinned) if *pinned == digest => {}
-                Some(_) => drop(pins.changed.insert(name.to_owned())),
+            let text = canonical(tool);
+            let digest = Digest::of_file(text.as_bytes()).to_string();
+            match pins.first.get(name) {
+                Some(pinned) if pinned.digest == digest => {}
+                Some(pinned) => {
+                    let change = change_of(pinned.definition.as_ref(), tool);
+                    pins.changed.insert(name.to_owned(), change);
+                }
                 // A server with more tools gets no more of them through.
-                None if pins.digests.len() >= PINNED_MAX => drop(pins.changed.insert(name.to_owned())),
-                None => drop(pins.digests.insert(name.to_owned(), digest)),
+                None if pins.first.len() >= PINNED_MAX => {
+                    pins.changed.insert(name.to_owned(), TOO_MANY.to_owned());
+                }
+                None => {
+                    let definition = (text.len() <= DEFINITION_BYTES_MAX).then(|| tool.clone());
+                    pins.first.insert(name.to_owned(), PinnedTool { digest, definition });
+                }
             }
-            if pins.digests.contains_key(name) {
+            if pins.first.contains_key(name) {
                 pins.mirrored.insert(name.to_owned(), MirroredArgument::of(tool));
             }
         }
-        if let (Some(file), true) = (&self.file, pins.digests.len() > before) {
-            let text = serde_json::to_vec_pretty(&pins.digests).unwrap_or_default();
+        if let (Some(file), true) = (&self.file, pins.first.len() > before) {
+            let text = serde_json::to_vec_pretty(&pins.first).unwrap_or_default();
             // Without the file, the pins are those of this session only.
             let _ = write_whole(file, &text);
         }
@@ -115,17 +155,20 @@ impl ToolList {
         self.message.pointer("/result/tools").and_then(Value::as_array).map_or(&[], Vec::as_slice)
     }
 
-    /// Pins the tools, and returns the names of those that are unchanged.
-    pub fn unchanged(&self, pins: &ToolPins) -> Vec<String> {
+    /// Pins the tools, and returns their names.
+    pub fn pinned(&self, pins: &ToolPins) -> Vec<String> {
         pins.pin(self.tools());
-        let names = self.tools().iter().filter_map(name_of);
-        names.filter(|it| !pins.is_changed(it)).map(str::to_owned).collect()
+        self.tools().iter().filter_map(name_of).map(str::to_owned).collect()
     }
 
-    /// Returns the response with only these tools.
-    pub fn only(mut self, names: &BTreeSet<String>) -> Vec<u8> {
-        let kept = |it: &&Value| name_of(it).is_some_and(|name| names.contains(name));
-        let tools: Vec<Value> = self.tools().iter().filter(kept).cloned().collect();
+    /// Returns the response with only these tools. A tool that has changed has its first definition, so the new one
+    /// deceives no model.
+    pub fn only(mut self, names: &BTreeSet<String>, pins: &ToolPins) -> Vec<u8> {
+        let shown = |tool: &Value| {
+            let name = name_of(tool).filter(|it| names.contains(*it))?;
+            if pins.is_changed(name) { pins.first(name) } else { Some(tool.clone()) }
+        };
+        let tools: Vec<Value> = self.tools().iter().filter_map(shown).collect();
         self.message["result"]["tools"] = Value::Array(tools);
         server_message::line_of(&self.message)
     }
@@ -143,6 +186,25 @@ fn write_whole(file: &Path, text: &[u8]) -> io::Result<()> {
     let beside = file.with_extension("new");
     fs::write(&beside, text)?;
     fs::rename(&beside, file)
+}
+
+/// Returns the change of a definition in words, for reviewers.
+fn change_of(first: Option<&Value>, now: &Value) -> String {
+    let description = |tool: &Value| {
+        let text = tool["description"].as_str().unwrap_or("none");
+        text.chars().take(EXCERPT_CHARS_MAX).collect::<String>()
+    };
+    let Some(first) = first else {
+        return format!("{INTRODUCTION}\n\nDescription now:\n{}", description(now));
+    };
+    let names: BTreeSet<&String> = [first, now].iter().filter_map(|it| it.as_object()).flat_map(Map::keys).collect();
+    let other = names.into_iter().filter(|it| *it != "description" && first.get(*it) != now.get(*it));
+    let other = other.map(|it| it.chars().take(100).collect::<String>()).take(20).collect::<Vec<_>>().join(", ");
+    let (before, now) = (description(first), description(now));
+    let other = if other.is_empty() { "none" } else { &other };
+    format!(
+        "{INTRODUCTION}\n\nDescription before:\n{before}\n\nDescription now:\n{now}\n\nOther changed parts: {other}"
+    )
 }
 
 fn name_of(tool: &Value) -> Option<&str> {
@@ -168,14 +230,23 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let open = || ToolPins::open(Some(folder.path().to_owned())).unwrap();
         let pins = open();
-        assert_eq!(list(&json!([tool("a", "reads"), tool("b", "writes")])).unchanged(&pins), ["a", "b"]);
-        assert_eq!(list(&json!([tool("a", "reads and sends"), tool("b", "writes")])).unchanged(&pins), ["b"]);
+        assert_eq!(list(&json!([tool("a", "reads"), tool("b", "writes")])).pinned(&pins), ["a", "b"]);
+        assert!(!pins.is_changed("a"));
+        list(&json!([tool("a", "reads and sends"), tool("b", "writes")])).pinned(&pins);
         assert!(pins.is_changed("a") && !pins.is_changed("b"));
         let again = open();
-        assert_eq!(list(&json!([tool("a", "reads and sends"), tool("c", "new")])).unchanged(&again), ["c"]);
+        let changed = list(&json!([tool("a", "reads and sends"), tool("c", "new")]));
+        changed.pinned(&again);
+        assert!(again.is_changed("a") && !again.is_changed("c"));
+        let change = again.change("a").unwrap();
+        assert!(change.contains("before:\nreads\n") && change.contains("now:\nreads and sends\n"), "{change}");
+        let told: Value = serde_json::from_slice(&changed.only(&BTreeSet::from(["a".to_owned()]), &again)).unwrap();
+        assert_eq!(told["result"]["tools"], json!([tool("a", "reads")]), "a model sees the first definition");
         let mut altered = tool("b", "writes");
         altered["inputSchema"]["required"] = json!(["bcc"]);
-        assert!(list(&json!([altered])).unchanged(&open()).is_empty(), "every part of the definition counts");
+        let last = open();
+        list(&json!([altered])).pinned(&last);
+        assert!(last.change("b").unwrap().ends_with("Other changed parts: inputSchema"), "every part counts");
         fs::write(folder.path().join(FILE), "x").unwrap();
         assert!(ToolPins::open(Some(folder.path().to_owned())).is_err(), "a damaged file unpins nothing");
     }
@@ -184,7 +255,8 @@ mod tests {
     fn list_keeps_its_other_members() {
         let tools = json!([tool("a", "x"), tool("b", "y")]);
         let message = json!({"jsonrpc": "2.0", "id": 1, "result": {"tools": tools, "nextCursor": "n"}});
-        let only = ToolList::of(message).ok().unwrap().only(&BTreeSet::from(["b".to_owned()]));
+        let only =
+            ToolList::of(message).ok().unwrap().only(&BTreeSet::from(["b".to_owned()]), &ToolPins::open(None).unwrap());
         let told: Value = serde_json::from_slice(&only).unwrap();
         assert_eq!(told["result"], json!({"tools": [tool("b", "y")], "nextCursor": "n"}));
         assert!(ToolList::of(json!({"id": 1, "error": {"code": 1}})).is_err());

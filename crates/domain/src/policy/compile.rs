@@ -102,7 +102,7 @@ impl Policy {
             rules: rules::read_rules(&root, &approval)?,
             on_violation: rules::read_on_violation(&root)?,
             mode: read_mode(&root)?,
-            tools: tools::read_tools(&root)?,
+            tools: tools::read_tools(&root, &approval)?,
             budgets: tools::read_budgets(&root, &approval)?,
             confidence: read_confidence(&root)?,
             encoding: context::read_encoding(&root)?,

@@ -77,6 +77,8 @@ impl HypotheticalContext {
             principal: principal.map(|it| Principal { id: it.id.as_str(), owner: &it.owner }),
             committed_nodes: self.committed_nodes.as_ref(),
             tool: self.tool.as_ref(),
+            // A dry run asks about the policy, and not about the definition of a tool.
+            tool_has_changed: false,
             usage: self.usage,
             spent: self.totals.as_ref(),
             // The judgement counts the tokens of the assumed state itself.

@@ -212,7 +212,8 @@ impl<'p> JudgementInput<'p> {
         // A value that does not match its schema often makes a rule fail, too. The rule's error adds nothing then.
         let failed = if schema.is_empty() && of_node.is_empty() { rules.failed } else { Vec::new() };
         let tool = self.around.tool.and_then(|it| self.policy.tool_violation(self.node, &it.name));
-        let tool = Vec::from_iter(tool);
+        let changed = self.policy.changed_tool_violation(self.around.tool_has_changed);
+        let tool = Vec::from_iter(tool.or(changed));
         let violations = [lists, form, schema, of_node, following, tool, rules.denied, failed, budget.denied].concat();
         match tried {
             Some(Ok(outcome)) if violations.is_empty() => {
@@ -315,6 +316,9 @@ impl<'p> JudgementInput<'p> {
         );
         reasons.extend(held.iter().map(|it| JudgedReason::of_rule(&it.rule.reason, ReasonAudience::Everyone)));
         reasons.extend(over);
+        if self.around.tool_has_changed {
+            reasons.push(JudgedReason::of_kind(ReasonCode::ToolChanged));
+        }
         let PatchEffect { after, changes, .. } = outcome;
         if reasons.is_empty() {
             return Judgement::Commit { after, changes, named, warnings };

@@ -188,6 +188,8 @@ codes! {
         Reaffirm = "reaffirm",
         /// A rollback to an ancestor's state is requested.
         Rollback = "rollback",
+        /// The server has changed the definition of the called tool.
+        ToolChanged = "tool_changed",
     }
 }
 
@@ -201,6 +203,7 @@ impl ReasonCode {
             Self::Edit => "a reviewer edited the request, and the edited request requires approval",
             Self::Reaffirm => "a receipt for the current state requires approval",
             Self::Rollback => "a rollback to an earlier state requires approval",
+            Self::ToolChanged => "the server has changed the definition of this tool since it was first seen",
         }
     }
 }

@@ -77,6 +77,7 @@ pub use request::{CallerContext, PolicyRequest, Principal, RequestContext, Reque
 pub use submission::{PolicyWarning, PolicyWarningCode, SubmittedPolicy};
 pub use test_cases::{CASES_MAX, CaseError, ExpectedJudgement, PolicyTestCase, read_cases};
 pub use tool_description::{ToolDescription, ToolRisk};
+pub use tool_globs::ChangedTools;
 pub use view::{changed_for, diff_for, project, project_any};
 pub use violation::{Instruction, OnViolation};
 pub use what_if::{HypotheticalRequest, JudgedOutcome, WhatIf, unreadable, what_if};

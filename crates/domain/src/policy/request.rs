@@ -47,6 +47,8 @@ pub struct RequestContext<'a> {
     pub committed_nodes: Option<&'a BTreeSet<NodeId>>,
     /// The tool that is called along with it.
     pub tool: Option<&'a Tool>,
+    /// Whether the server has changed the definition of the tool since it was first seen.
+    pub tool_has_changed: bool,
     pub usage: Usage,
     /// Earlier usage in the thread. Nothing, if left out.
     pub spent: Option<&'a Totals>,

@@ -13,6 +13,7 @@ impl Policy {
         self.terms() == other.terms()
             && self.hidden == other.hidden
             && self.tools.hidden == other.tools.hidden
+            && self.tools.changed == other.tools.changed
             && self.tools.described == other.tools.described
             && self.detectors == other.detectors
             && self.reveal_to == other.reveal_to

@@ -2,16 +2,29 @@
 
 use super::judgement::{RejectCode, Violation};
 use super::model::{NodePolicy, Policy};
+use super::tool_globs::ChangedTools;
 use crate::json::pointer::Pointer;
 use crate::primitives::id::{NodeId, ToolName};
 
 const NOT_CALLABLE: &str = "the node may not call this tool: the policy's `tools` do not list it";
+const CHANGED: &str = "the server has changed the definition of this tool since it was first seen";
 const IN_TOOLS_DENY: &str = "the policy denies this tool to every node";
 
 impl Policy {
     /// Checks that a node may call a tool. Rules can still hold or deny a call by its arguments.
     pub fn may_call(&self, node: &NodeId, name: &ToolName) -> bool {
         self.node(node).is_some_and(|it| self.tool_violation(it, name).is_none())
+    }
+
+    /// Returns what happens to a call whose tool has another definition than before.
+    pub const fn changed_tools(&self) -> ChangedTools {
+        self.tools.changed
+    }
+
+    /// Returns why no node may call a tool whose definition has changed, if the policy refuses such calls.
+    pub(super) fn changed_tool_violation(&self, has_changed: bool) -> Option<Violation> {
+        let is_refused = has_changed && self.tools.changed == ChangedTools::Refuse;
+        is_refused.then(|| Violation::new(RejectCode::ToolNotAllowed, Pointer::root(), CHANGED))
     }
 
     /// Returns why a node may not call a tool, if it may not. A node's own list narrows the flow's; without either it

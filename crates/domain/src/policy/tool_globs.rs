@@ -6,6 +6,7 @@ use std::fmt;
 use super::pattern_set::Patterns;
 use super::tool_description::ToolDescription;
 use crate::primitives::id::ToolName;
+use crate::primitives::named_enum::named_enum;
 
 /// A glob for names of tools. `*` is any run of characters, dots included.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -15,11 +16,23 @@ pub(super) struct ToolGlob(String);
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct ToolGlobs(Vec<ToolGlob>);
 
+named_enum! {
+    /// The effect of a call whose tool has another definition than before.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+    pub enum ChangedTools {
+        #[default]
+        Refuse = "refuse",
+        /// Reviewers decide about each call.
+        Hold = "hold",
+    }
+}
+
 /// `[tools]`
 #[derive(Debug, Default)]
 pub(super) struct ToolPolicy {
     pub(super) allow: Option<ToolGlobs>,
     pub(super) deny: ToolGlobs,
+    pub(super) changed: ChangedTools,
     /// Paths that are redacted in arguments.
     pub(super) hidden: Patterns,
     /// How reviewers see the calls of each described tool.

@@ -147,6 +147,9 @@ pub struct ApprovalRequest {
     /// The agent's reason, if the policy denied the call. Otherwise the transition has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<String>,
+    /// Whether the server has changed the definition of the tool, as the instance reports it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub tool_has_changed: bool,
     /// How equal calls find this request. Without it, they ask again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sharing: Option<CallSharing>,
@@ -180,6 +183,9 @@ pub struct Submission {
     pub agent_reasoning: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<Map<String, Value>>,
+    /// Whether the server has changed the definition of the tool since the instance saw it first.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub tool_has_changed: bool,
 }
 
 impl Submission {
@@ -328,6 +334,7 @@ mod tests {
             Submission { timeout: "11m".to_owned(), ..first.clone() },
             Submission { agent_reasoning: Some("x".to_owned()), ..first.clone() },
             Submission { context: Some(Map::new()), ..first.clone() },
+            Submission { tool_has_changed: true, ..first.clone() },
         ];
         for other in others {
             assert_ne!(other.digest(&secret), first.digest(&secret), "{other:?}");

@@ -7,6 +7,7 @@ use countersign_domain::identity::account::Token;
 use countersign_domain::json::canonical::canonical;
 use countersign_domain::json::patch::PatchFormat;
 use countersign_domain::platform::idempotency::IdempotencyKey;
+use countersign_domain::policy::ChangedTools;
 use countersign_domain::primitives::id::{FlowId, NodeId, ThreadId, ToolName};
 use countersign_domain::threads::approval_request::{
     ApprovalRequest, ApprovalRequestError, CallSharing, Submission, id_of, thread_of,
@@ -34,6 +35,14 @@ pub struct AskedRequest {
     pub view: ApprovalRequestView,
     /// Whether this is its first response.
     pub is_new: bool,
+}
+
+/// The tools that the policy lets an instance ask for.
+#[derive(Clone, Debug)]
+pub struct CallableTools {
+    pub callable: Vec<ToolName>,
+    /// The effect of a call of them whose definition has changed.
+    pub changed: ChangedTools,
 }
 
 impl ApprovalRequests {
@@ -86,6 +95,7 @@ impl ApprovalRequests {
                     deadline: now.plus(wait.min(ttl)),
                     context: submission.context.clone(),
                     reasoning: None,
+                    tool_has_changed: submission.tool_has_changed,
                     sharing,
                     outcome: None,
                 };
@@ -123,11 +133,12 @@ impl ApprovalRequests {
     }
 
     /// Returns the tools that an instance may ask for, of those that it names.
-    pub async fn callable(&self, token: &Stored<Token>, tools: Vec<ToolName>) -> Result<Vec<ToolName>> {
+    pub async fn callable(&self, token: &Stored<Token>, tools: Vec<ToolName>) -> Result<CallableTools> {
         let keys = self.core.keys()?;
         let (node, flow) = (node_of(token)?, token.record.flow.as_ref().ok_or(MISSING)?);
         let policy = self.policies.policy(&keys, self.core.flow(&keys, flow).await?.record.policy).await?;
-        Ok(tools.into_iter().filter(|it| policy.may_call(node, it)).collect())
+        let callable = tools.into_iter().filter(|it| policy.may_call(node, it)).collect();
+        Ok(CallableTools { callable, changed: policy.changed_tools() })
     }
 
     /// Returns the longest time that the policy gives reviewers. Fails if the node may not use an approval, so that no

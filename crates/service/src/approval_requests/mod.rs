@@ -4,7 +4,7 @@
 //! its own behind the scenes, so that a waiting call never blocks another one. The use is a reservation by `verify`, and
 //! the outcome ends it.
 
-mod ask;
+pub mod ask;
 mod consume;
 mod equal_calls;
 pub mod session_call;

@@ -38,6 +38,8 @@ pub(crate) struct JudgingContext {
     pub(crate) owner: String,
     pub(crate) committed_nodes: BTreeSet<NodeId>,
     pub(crate) tool: Option<Tool>,
+    /// Whether the server has changed the definition of the tool.
+    pub(crate) tool_has_changed: bool,
     pub(crate) usage: Usage,
     pub(crate) spent: Option<Totals>,
     pub(crate) context_tokens: Option<u64>,
@@ -87,7 +89,8 @@ impl JudgingJob {
     }
 
     fn judged(&self, limits: &StateLimits) -> Judgement {
-        let JudgingContext { principal, owner, committed_nodes, tool, usage, spent, context_tokens } = &self.around;
+        let JudgingContext { principal, owner, committed_nodes, tool, usage, spent, context_tokens, tool_has_changed } =
+            &self.around;
         let mut nodes = committed_nodes;
         let with_branches: BTreeSet<_>;
         if let JudgedRequest::Join(merged, _) = &self.asks {
@@ -97,6 +100,7 @@ impl JudgingJob {
         }
         let around = RequestContext {
             tool: tool.as_ref(),
+            tool_has_changed: *tool_has_changed,
             usage: *usage,
             spent: spent.as_ref(),
             context_tokens: *context_tokens,

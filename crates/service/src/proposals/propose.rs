@@ -158,6 +158,7 @@ impl Proposals {
             owner: asking.by.author().to_owned(),
             committed_nodes: thread.committed_nodes.clone(),
             tool: proposal.tool.clone(),
+            tool_has_changed: thread.request.as_ref().is_some_and(|it| it.tool_has_changed),
             usage: proposal.usage,
             spent: Some(thread.spent.clone()),
             context_tokens: self.context_tokens_for(asking).await?,

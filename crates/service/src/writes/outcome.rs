@@ -129,6 +129,7 @@ impl Writes {
             owner: ending.token.record.owner.clone(),
             committed_nodes: ending.standing.thread.record.committed_nodes.clone(),
             tool: None,
+            tool_has_changed: false,
             usage: Usage::default(),
             spent: None,
             context_tokens: None,

@@ -8,7 +8,7 @@ use countersign_adapters::clock::{Clock as _, SystemClock};
 use countersign_adapters::random;
 use countersign_domain::primitives::secret::Secret;
 use countersign_mcp_guard::approvals::{
-    Approval, ApprovalFailure, ApprovalStatus, Approvals, AskedCall, UsedApproval, lease_of,
+    AllowedTools, Approval, ApprovalFailure, ApprovalStatus, Approvals, AskedCall, UsedApproval, lease_of,
 };
 use reqwest::{Client, Method, RequestBuilder, StatusCode};
 use serde::Deserialize;
@@ -80,6 +80,7 @@ struct GatewayAnswer {
 #[derive(Deserialize)]
 struct CallableTools {
     callable: BTreeSet<String>,
+    changed: String,
 }
 
 /// The approval requests of a token at a gateway.
@@ -96,6 +97,10 @@ impl Approvals for GatewayApprovals {
         let mut body = json!({"tool": call.tool, "arguments": call.arguments, "timeout": call.timeout});
         if let Some(server) = &call.server {
             body["server"] = json!(server);
+        }
+        if let Some(change) = &call.change {
+            body["tool_has_changed"] = json!(true);
+            body["agent_reasoning"] = json!(change);
         }
         self.send(Method::POST, "/requests?share=true", Some(key), Some(&body)).await
     }
@@ -124,11 +129,11 @@ impl Approvals for GatewayApprovals {
         self.send(Method::DELETE, &format!("/requests/{id}"), None, None).await.map(|_| ())
     }
 
-    async fn callable(&self, tools: &[String]) -> Result<BTreeSet<String>, ApprovalFailure> {
+    async fn callable(&self, tools: &[String]) -> Result<AllowedTools, ApprovalFailure> {
         let body = json!({"tools": tools});
         let answer = self.exchange(&Method::POST, self.tools.as_str(), None, Some(&body)).await?;
         let told: CallableTools = read(answer.status, &answer.body)?;
-        Ok(told.callable)
+        Ok(AllowedTools { names: told.callable, holds_changed: told.changed == "hold" })
     }
 }
 

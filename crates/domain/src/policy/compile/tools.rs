@@ -10,20 +10,20 @@ use super::super::toml_reader::{TomlItem, TomlSection};
 use super::read_patterns;
 use super::reviewers::need_people;
 use crate::policy::tool_description::{ToolDescription, ToolRisk};
-use crate::policy::tool_globs::{ToolGlob, ToolGlobs, ToolPolicy};
+use crate::policy::tool_globs::{ChangedTools, ToolGlob, ToolGlobs, ToolPolicy};
 use crate::primitives::id::{NodeId, ToolName};
 use crate::primitives::sanitize;
 use crate::primitives::sanitize::TextSegment;
 use crate::threads::usage::Cost;
 
-pub(in crate::policy) const TOOLS_KEYS: &[&str] = &["allow", "deny", "hide"];
+pub(in crate::policy) const TOOLS_KEYS: &[&str] = &["allow", "deny", "hide", "changed"];
 pub(super) const DESCRIPTION_KEYS: &[&str] = &["title", "description", "risk", "show", "label", "unit"];
 pub(super) const BUDGETS_KEYS: &[&str] = &["call", "node", "thread"];
 pub(super) const BUDGET_KEYS: &[&str] = &["calls", "tokens", "cost", "context_tokens", "then"];
 /// One request calls at most one tool, and `max_tokens` of its node limits its context.
 const CALL_KEYS: &[&str] = &["tokens", "cost", "then"];
 
-pub(super) fn read_tools(root: &TomlSection<'_>) -> Result<ToolPolicy, PolicyError> {
+pub(super) fn read_tools(root: &TomlSection<'_>, approval: &ApprovalPolicy) -> Result<ToolPolicy, PolicyError> {
     let Some(item) = root.get("tools") else { return Ok(ToolPolicy::default()) };
     let section = item.section()?;
     Ok(ToolPolicy {
@@ -31,8 +31,17 @@ pub(super) fn read_tools(root: &TomlSection<'_>) -> Result<ToolPolicy, PolicyErr
         // A missing list leaves the decision to the nodes, and an empty list allows no tool.
         allow: read_globs(&section, "allow")?,
         deny: read_globs(&section, "deny")?.unwrap_or_default(),
+        changed: section.get("changed").map(|it| read_changed(&it, approval)).transpose()?.unwrap_or_default(),
         hidden: read_patterns(&section, "hide")?,
     })
+}
+
+fn read_changed(item: &TomlItem<'_>, approval: &ApprovalPolicy) -> Result<ChangedTools, PolicyError> {
+    match ChangedTools::ALL.into_iter().find(|it| item.value().as_str() == Some(it.as_str())) {
+        Some(ChangedTools::Hold) => need_people(item, approval).map(|()| ChangedTools::Hold),
+        Some(ChangedTools::Refuse) => Ok(ChangedTools::Refuse),
+        None => Err(item.error(PolicyCode::BadValue, "`changed` must be \"refuse\" or \"hold\"".to_owned())),
+    }
 }
 
 /// Reads the tables of `[tools]`. Each describes the tool of that name.

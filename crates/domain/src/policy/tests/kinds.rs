@@ -8,9 +8,11 @@ use super::{is_committed, is_held, node, one_node, patch, policy, refused, rollb
 use crate::json::patch::PatchFormat::Merge;
 use crate::json::pointer::Pointer;
 use crate::policy::{
-    Judgement, Policy, PolicyRequest, PolicySource, ReasonAudience, ReasonCode, RejectCode::*, RequestKind,
-    StateLimits, judge, judge_initial,
+    Judgement, Policy, PolicyRequest, PolicySource, ReasonAudience, ReasonCode, RejectCode::*, RequestContext,
+    RequestKind, StateLimits, judge, judge_in, judge_initial,
 };
+use crate::primitives::id::ToolName;
+use crate::threads::tool_call::Tool;
 
 fn judged(policy: &Policy, before: &Value, kind: RequestKind<'_>) -> Judgement {
     judge(policy, before, &PolicyRequest { node: &node(), kind }, &StateLimits::default())
@@ -192,4 +194,26 @@ fn version_0_stays_within_the_limits() {
     assert_eq!(judged(json!({"a": [1, 2, 3, 4]})), Err(TooLarge));
     assert!(judged(json!({"a": {"b": {}}})).is_ok());
     assert_eq!(judged(json!({"a": {"b": {"c": []}}})), Err(TooDeep));
+}
+
+#[test]
+fn call_of_a_changed_tool_is_refused_or_held() {
+    let text = |more: &str| {
+        format!(
+            "[nodes.n]\nreads = [\"$\"]\nwrites = [\"$\"]\n[tools]\nallow = [\"t\"]\n{more}\n[approval]\n[[approval.stages]]\ngroups = [\"g\"]"
+        )
+    };
+    let tool = Tool::new(ToolName::try_from("t").unwrap(), Default::default()).unwrap();
+    let (empty, node) = (patch(Merge, json!({})), node());
+    let judged = |more: &str, tool_has_changed: bool| {
+        let request = PolicyRequest { node: &node, kind: RequestKind::Propose { patch: &empty } };
+        let around = RequestContext { tool: Some(&tool), tool_has_changed, ..RequestContext::default() };
+        judge_in(&policy(&text(more)), &json!({}), &request, &around, &StateLimits::default())
+    };
+    for more in ["", "changed = \"refuse\""] {
+        assert_eq!(refused(&judged(more, true)), [(ToolNotAllowed, String::new())]);
+        assert!(matches!(judged(more, false), Judgement::Commit { .. }));
+    }
+    assert_eq!(codes(&judged("changed = \"hold\"", true)), [ReasonCode::ToolChanged]);
+    assert!(matches!(judged("changed = \"hold\"", false), Judgement::Commit { .. }));
 }

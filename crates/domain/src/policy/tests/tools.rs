@@ -57,6 +57,8 @@ fn name_that_only_a_pattern_covers_is_a_text_of_the_agent() {
 fn mistake_in_a_description_is_named() {
     for (policy, code, key) in [
         ("[tools]\nalow = [\"a\"]", PolicyCode::UnknownKey, "tools.alow"),
+        ("[tools]\nchanged = \"allow\"", PolicyCode::BadValue, "tools.changed"),
+        ("[tools]\nchanged = \"hold\"", PolicyCode::Contradiction, "tools.changed"),
         ("[tools.a]\ntitel = \"x\"", PolicyCode::UnknownKey, "tools.a.titel"),
         ("[tools.a]\nrisk = \"severe\"", PolicyCode::BadValue, "tools.a.risk"),
         ("[tools.a]\ntitle = \"two\\nlines\"", PolicyCode::BadValue, "tools.a.title"),

@@ -65,6 +65,7 @@ impl PolicyChanges {
             owner: token.record.owner.clone(),
             committed_nodes: past.committed_nodes.clone(),
             tool: request.tool.clone(),
+            tool_has_changed: thread.request.as_ref().is_some_and(|it| it.tool_has_changed),
             usage,
             spent: Some(past.spent.clone()),
             context_tokens,

@@ -12,6 +12,7 @@ use actix_web::{HttpResponse, HttpResponseBuilder};
 use countersign_domain::primitives::id::ToolName;
 use countersign_domain::threads::approval_request::{CallStatus, Submission, read_timeout};
 use countersign_service::approval_requests::ApprovalRequests;
+use countersign_service::approval_requests::ask::CallableTools;
 use countersign_service::approval_requests::view::ApprovalRequestView;
 use countersign_service::error::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -59,6 +60,10 @@ pub struct CreateApprovalRequest {
     #[serde(default, deserialize_with = "present")]
     #[schema(nullable = false, value_type = Option<Object>)]
     pub context: Option<Map<String, serde_json::Value>>,
+    /// Whether the server has changed the definition of the tool since the agent saw it first. The policy then refuses the
+    /// call, or reviewers decide.
+    #[serde(default)]
+    pub tool_has_changed: bool,
 }
 
 /// The body of `POST /aap/v1/requests/{id}/outcome`.
@@ -88,6 +93,8 @@ pub struct CallableToolsRequest {
 pub struct CallableToolsResponse {
     /// The tools of the request that the instance may ask for. Rules can still hold or deny a call by its arguments.
     pub callable: Vec<ToolName>,
+    /// The effect of a call of a tool whose definition has changed: `refuse` or `hold`.
+    pub changed: &'static str,
 }
 
 /// The limit on the names in one request.
@@ -154,6 +161,7 @@ pub async fn create(
         timeout: ask.timeout,
         agent_reasoning: ask.agent_reasoning,
         context: ask.context,
+        tool_has_changed: ask.tool_has_changed,
     };
     let asked = match query.share {
         true => requests.ask_shared(&post.token, &key, &submission).await?,
@@ -267,8 +275,8 @@ pub async fn callable(requests: Capability<ApprovalRequests>, post: IdempotentPo
     if ask.tools.len() > TOOLS_MAX {
         return Err(Error::invalid("/tools", format!("name at most {TOOLS_MAX} tools in one request")));
     }
-    let callable = requests.callable(&post.token, ask.tools).await?;
-    Ok(HttpResponse::Ok().json(CallableToolsResponse { callable }))
+    let CallableTools { callable, changed } = requests.callable(&post.token, ask.tools).await?;
+    Ok(HttpResponse::Ok().json(CallableToolsResponse { callable, changed: changed.as_str() }))
 }
 
 fn answer(requests: &ApprovalRequests, mut response: HttpResponseBuilder, view: &ApprovalRequestView) -> HttpResponse {

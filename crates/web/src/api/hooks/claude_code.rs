@@ -127,6 +127,7 @@ impl ClaudeCodeHook {
             timeout: TIMEOUT.to_owned(),
             agent_reasoning: Some(reasoning),
             context: Some(context),
+            tool_has_changed: false,
         };
         Ok(SessionCall { key: self.key()?, submission })
     }

@@ -1,6 +1,5 @@
 //! The approval requests of this gateway, for the guard.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,10 +7,11 @@ use async_trait::async_trait;
 use countersign_adapters::random;
 use countersign_domain::identity::account::Token;
 use countersign_domain::platform::idempotency::IdempotencyKey;
+use countersign_domain::policy::ChangedTools;
 use countersign_domain::primitives::id::ToolName;
 use countersign_domain::threads::approval_request::{CallStatus, Submission};
 use countersign_mcp_guard::approvals::{
-    Approval, ApprovalFailure, ApprovalStatus, Approvals, AskedCall, UsedApproval, lease_of,
+    AllowedTools, Approval, ApprovalFailure, ApprovalStatus, Approvals, AskedCall, UsedApproval, lease_of,
 };
 use countersign_service::Stored;
 use countersign_service::approval_requests::ApprovalRequests;
@@ -41,8 +41,9 @@ impl Approvals for ServiceApprovals {
             server: call.server.clone(),
             arguments: call.arguments.clone(),
             timeout: call.timeout.to_owned(),
-            agent_reasoning: None,
+            agent_reasoning: call.change.clone(),
             context: None,
+            tool_has_changed: call.change.is_some(),
         };
         let asked = self.requests.ask_shared(&self.token, &key_of(key), &submission).await;
         let asked = asked.map(|it| Approval { is_new: it.is_new, ..self.approval(&it.view) });
@@ -77,10 +78,11 @@ impl Approvals for ServiceApprovals {
         self.requests.cancel(&self.token, id).await.map(|_| ()).map_err(|it| self.failure(it))
     }
 
-    async fn callable(&self, tools: &[String]) -> Result<BTreeSet<String>, ApprovalFailure> {
+    async fn callable(&self, tools: &[String]) -> Result<AllowedTools, ApprovalFailure> {
         let tools = tools.iter().filter_map(|it| ToolName::try_from(it.clone()).ok()).collect();
-        let callable = self.requests.callable(&self.token, tools).await.map_err(|it| self.failure(it))?;
-        Ok(callable.into_iter().map(|it| it.to_string()).collect())
+        let allowed = self.requests.callable(&self.token, tools).await.map_err(|it| self.failure(it))?;
+        let names = allowed.callable.into_iter().map(|it| it.to_string()).collect();
+        Ok(AllowedTools { names, holds_changed: allowed.changed == ChangedTools::Hold })
     }
 }
 

@@ -33,6 +33,7 @@ pub(crate) enum JudgedRequest {
 }
 
 /// The caller, and the facts about it that policies may use.
+#[derive(Default)]
 pub(crate) struct JudgingContext {
     pub(crate) principal: String,
     pub(crate) owner: String,

@@ -128,11 +128,7 @@ impl Writes {
             principal: write.key.principal.to_string(),
             owner: ending.token.record.owner.clone(),
             committed_nodes: ending.standing.thread.record.committed_nodes.clone(),
-            tool: None,
-            tool_has_changed: false,
-            usage: Usage::default(),
-            spent: None,
-            context_tokens: None,
+            ..JudgingContext::default()
         };
         let (after, content, refused) = self.admitted(&policy, &head, &write, around, result).await?;
         // The time is read last, because the judgement may have waited in the fair queue.

@@ -78,7 +78,7 @@ struct GatewayAnswer {
 
 /// The tools that the policy allows.
 #[derive(Deserialize)]
-struct CallableTools {
+struct WireTools {
     callable: BTreeSet<String>,
     changed: String,
 }
@@ -132,7 +132,7 @@ impl Approvals for GatewayApprovals {
     async fn callable(&self, tools: &[String]) -> Result<AllowedTools, ApprovalFailure> {
         let body = json!({"tools": tools});
         let answer = self.exchange(&Method::POST, self.tools.as_str(), None, Some(&body)).await?;
-        let told: CallableTools = read(answer.status, &answer.body)?;
+        let told: WireTools = read(answer.status, &answer.body)?;
         Ok(AllowedTools { names: told.callable, holds_changed: told.changed == "hold" })
     }
 }

@@ -40,7 +40,7 @@ fn read_changed(item: &TomlItem<'_>, approval: &ApprovalPolicy) -> Result<Change
     match ChangedTools::ALL.into_iter().find(|it| item.value().as_str() == Some(it.as_str())) {
         Some(ChangedTools::Hold) => need_people(item, approval).map(|()| ChangedTools::Hold),
         Some(ChangedTools::Refuse) => Ok(ChangedTools::Refuse),
-        None => Err(item.error(PolicyCode::BadValue, "`changed` must be \"refuse\" or \"hold\"".to_owned())),
+        None => Err(item.error(PolicyCode::BadValue, format!("`{}` must be \"refuse\" or \"hold\"", item.name()))),
     }
 }
 

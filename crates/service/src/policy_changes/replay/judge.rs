@@ -41,10 +41,9 @@ impl PolicyChanges {
         recorded: &RecordedProposal,
     ) -> Result<ReplayComparison> {
         let RecordedProposal { row, parent: Some(parent), request: Some(request), .. } = recorded else {
-            let erased = recorded.row.transition.is_some();
-            return Ok(ReplayComparison::Unknown {
-                why: if erased { ReplayUnknownCause::Erased } else { ReplayUnknownCause::NotKept },
-            });
+            let is_erased = recorded.row.transition.is_some();
+            let why = if is_erased { ReplayUnknownCause::Erased } else { ReplayUnknownCause::NotKept };
+            return Ok(ReplayComparison::Unknown { why });
         };
         // Rules may depend on the owner of the token.
         let Some(token) = self.core.fetch::<Token>(trial.keys, row.principal.as_str()).await? else {

@@ -428,7 +428,10 @@ async fn reviewers_decide_about_a_changed_tool_if_the_policy_holds_it() {
         let arguments = json!({"n": id});
         let called = it.call(id, "changing", &arguments);
         let (told, ()) = tokio::join!(called, async {
-            while threads(&it.g).await.iter().all(|it| it.1.is_none()) {
+            for _ in 0..200 {
+                if threads(&it.g).await.iter().any(|it| it.1.is_some()) {
+                    break;
+                }
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
             let (_, review) = threads(&it.g).await.pop().unwrap();

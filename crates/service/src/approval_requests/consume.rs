@@ -51,17 +51,23 @@ impl ApprovalRequests {
                 return Err(ApprovalRequestError::AlreadyConsumed.into());
             }
         }
-        let thread = own.thread.id.clone();
+        let own_id = own.thread.id.clone();
         let view = self.view_of(token, own, None).await?;
         let decision = usable(view.decision.as_ref())?;
         let ask = VerifyInput {
-            thread,
+            thread: own_id.clone(),
             transition: decision.transition.ok_or(ApprovalRequestError::NotApproved)?,
             receipt: decision.receipt.clone(),
             write_id,
             expect: Vec::new(),
         };
-        let allowed = self.writes.verify_until(token, &ask, decision.expires_at).await?;
+        let allowed = match self.writes.verify_until(token, &ask, decision.expires_at).await {
+            // An equal call used the approval since the first look. It may have ended, which closes the thread.
+            Err(Error::Denied(_)) if !is_again && self.core.thread(&keys, &own_id).await?.record.fence > 0 => {
+                return Err(ApprovalRequestError::AlreadyConsumed.into());
+            }
+            allowed => allowed?,
+        };
         let view = ApprovalRequestView { consumed_at: Some(allowed.write.reserved_at), ..view };
         Ok(ConsumedRequest { view, verification: allowed.write.verification, is_again })
     }

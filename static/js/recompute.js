@@ -379,7 +379,7 @@ async function recompute(page) {
   for (const input of document.querySelectorAll("input[name=digest]")) {
     if (input.value !== digest) throw new Mismatch("the form would sign another digest");
   }
-  return wholeCall ? null : "Only the tool’s name was checked, because an argument is redacted.";
+  return wholeCall ? null : "Only the tool’s name was checked, because an argument is redacted or shown in part.";
 }
 
 const SAID = {

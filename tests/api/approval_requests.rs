@@ -149,7 +149,7 @@ fn code(answer: &ApiResponse) -> (u16, &str) {
 }
 
 /// Returns the review of a request as the answer to its proposal.
-async fn held(g: &TestGateway, id: &Value) -> Value {
+pub async fn held(g: &TestGateway, id: &Value) -> Value {
     let thread = format!("request:{}", id["id"].as_str().unwrap());
     let overview = g.service.threads.overview(&thread.as_str().try_into().unwrap()).await.unwrap();
     let review = overview.review.unwrap();

@@ -27,6 +27,7 @@ on_both! {
     mcp_tools_are_named_as_in_policies,
     every_error_denies_the_call,
     altered_arguments_are_recorded_as_failed,
+    large_write_is_held_and_runs_as_approved,
     instances_share_nothing,
     malformed_hook_is_refused,
 }
@@ -275,6 +276,22 @@ async fn policy_denies_with_its_reason(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
+async fn large_write_is_held_and_runs_as_approved(scene: ApiScenario) {
+    let g = &scene.gateway;
+    let it = Program::new(g, "bot").await;
+    let file = |middle: char| {
+        let half = "x".repeat(250 * 1024);
+        json!({"command": format!("{half}{middle}{half}")})
+    };
+    let asked = it.before(&call("t1", "Bash", file('a'))).await;
+    decides(g, &g.alice, asked.page(), VoteVerdict::Approve, "read").await;
+    it.before(&call("t2", "Bash", file('b'))).await.is("deny", "waits for the approval");
+    it.before(&call("t3", "Bash", file('a'))).await.is("allow", "");
+    let answer = it.after(&call("t3", "Bash", file('b')), "PostToolUse").await.expect(200);
+    assert!(answer["systemMessage"].as_str().unwrap().contains("other arguments"));
+    scene.passes_an_audit().await;
+}
+
 async fn another_session_folder_or_input_shares_no_request(scene: ApiScenario) {
     let g = &scene.gateway;
     let it = Program::new(g, "bot").await;
@@ -357,7 +374,7 @@ async fn mcp_tools_are_named_as_in_policies(scene: ApiScenario) {
 async fn every_error_denies_the_call(scene: ApiScenario) {
     let g = &scene.gateway;
     let it = Program::new(g, "bot").await;
-    it.before(&call("t1", "Read", json!({"content": "x".repeat(17 * 1024)}))).await.is("deny", "16 KiB");
+    it.before(&call("t1", "Read", json!({"content": "x".repeat(1024 * 1024)}))).await.is("deny", "1 MiB");
     it.before(&call("t2", "Read\n", json!({}))).await.is("deny", "must be 1 to 128 characters");
     HookAnswer(it.hook("?wait=soon", &reads("t3")).await.expect(200)).is("deny", "/wait");
     let no_writer = policy().replace("writer = true\n", "");

@@ -51,6 +51,7 @@ mod insight;
 mod interrupts;
 mod keyrings;
 mod lapsing;
+mod large_calls;
 mod limits;
 mod mail;
 mod marks;

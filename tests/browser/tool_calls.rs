@@ -342,3 +342,33 @@ async fn calls_with_other_arguments_are_not_decided_together() {
     assert!(tab.text().await.contains("2 different kinds of change"));
     browser.close().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn long_argument_is_shown_in_part_with_a_download_up_to_the_vote() {
+    let gateway = spawn_gateway().await;
+    gateway.reviewer("ana", &["reviewers"]).await;
+    let payments = gateway.payments_under(POLICY).await;
+    let mut tool = refund("c-17");
+    tool["arguments"]["note"] =
+        json!(format!("BEGIN {} MIDDLE {} END", "word ".repeat(50_000), "word ".repeat(50_000)));
+    let held = held_call(&gateway, &payments, "refund-1", &tool).await;
+    let browser = Chromium::open().await;
+    let tab = browser.tab(&gateway).await;
+    tab.sign_in("ana").await;
+    for width in [1280, 390] {
+        tab.resize(width, 844).await;
+        tab.goto(&format!("/reviews/{}", held.review)).await;
+        let text = tab.text_of(".call").await;
+        assert!(text.contains("BEGIN") && text.contains(" END\"") && !text.contains("MIDDLE"));
+        assert!(text.contains("Shown in part") && text.contains("characters are not shown here"));
+        assert!(text.contains("Read them before you decide. Download all arguments (JSON)"));
+        assert!(!tab.text().await.contains("of which some are redacted"));
+        let fits = "document.documentElement.scrollWidth <= document.documentElement.clientWidth";
+        assert!(tab.js::<bool>(fits).await, "{width}");
+    }
+    assert!(!tab.text().await.contains("does not match"));
+    tab.press("Approve").await;
+    assert!(tab.text_of(".call").await.contains("This page does not show all arguments."));
+    assert_eq!(tab.count("[data-partial] a[download]").await, 1);
+    browser.close().await;
+}

@@ -3,6 +3,7 @@
 pub mod api;
 pub mod assets;
 pub mod auth;
+mod body_limit;
 pub mod client_ip;
 pub mod limits;
 pub mod mcp;

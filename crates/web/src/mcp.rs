@@ -33,6 +33,7 @@ use super::api::json_body;
 use super::api::json_body::JsonBytes;
 use super::api::problem::Problem;
 use super::auth::extractors::Machine;
+use super::body_limit;
 use super::request_log::RequestId;
 use super::state::{AppState, Capability, EdgeConfig, FromState as _};
 use tools::McpTools;
@@ -56,7 +57,7 @@ pub fn mcp_service(app: &AppState) -> McpHttpService {
         .with_legacy_session_mode(false)
         // Each call has one answer, so plain JSON is enough and no event stream stays open.
         .with_json_response(true)
-        .with_max_request_body_bytes(Capability::<EdgeConfig>::from_state(app).body_bytes_max)
+        .with_max_request_body_bytes(body_limit::longest(&Capability::<EdgeConfig>::from_state(app)))
         .disable_allowed_hosts();
     let tools = McpTools::from_state(app);
     StreamableHttpService::new(move || Ok(tools.clone()), Arc::new(NeverSessionManager::default()), config)

@@ -40,12 +40,10 @@ pub fn site(
         InitError = (),
     >,
 > {
-    let body_bytes_max = Capability::<EdgeConfig>::from_state(&app).body_bytes_max;
     let speaker = mcp::mcp_service(&app);
     ActixApp::new()
         .configure(|config| app.register(config))
         .app_data(web::Data::new(speaker))
-        .app_data(web::PayloadConfig::new(body_bytes_max))
         // The last middleware runs first, so the request log also contains refused requests.
         .wrap(from_fn(response_buffer::counted))
         .wrap(from_fn(guard))

@@ -8,11 +8,16 @@ use crate::chain::commitment::Salt;
 use crate::chain::hash::{Digest, Tag};
 use crate::json::canonical::canonical;
 use crate::json::pointer::Pointer;
+use crate::json::size::{LEAVES_MAX, STATE_DEPTH_CEILING, SizeExceeded, StateLimits};
 use crate::keys::ThreadSecret;
 use crate::primitives::id::{ProposalId, ToolName};
 
-/// The size limit of arguments. Reviewers and all rules read them. A larger document belongs in the state.
-pub const ARGUMENTS_BYTES_MAX: usize = 16 * 1024;
+/// The size limit of arguments. Reviewers and all rules read them.
+pub const ARGUMENTS_BYTES_MAX: usize = 1024 * 1024;
+
+/// The limits of arguments. Each leaf is named by its whole pointer, as in a state, so their number is limited too.
+const LIMITS: StateLimits =
+    StateLimits { bytes_max: ARGUMENTS_BYTES_MAX, leaves_max: LEAVES_MAX, depth_max: STATE_DEPTH_CEILING };
 
 /// A tool call. The gateway does not execute it. It decides whether the agent may.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -42,17 +47,13 @@ impl Tool {
         Self::new(name, arguments.clone())
     }
 
-    /// Returns the call if its arguments are short enough.
+    /// Returns the call if its arguments are within the limits.
     pub fn new(name: ToolName, arguments: Map<String, Value>) -> Result<Self, InvalidUsage> {
-        let tool = Self { name, arguments };
+        let wrong =
+            |exceeded| InvalidUsage { pointer: Pointer::root().child("arguments"), detail: too_large(exceeded) };
         // The canonical length does not depend on the client's whitespace.
-        if canonical(&Value::Object(tool.arguments.clone())).len() > ARGUMENTS_BYTES_MAX {
-            return Err(InvalidUsage {
-                pointer: Pointer::root().child("arguments"),
-                detail: "`arguments` is longer than 16 KiB of canonical JSON; put large documents into the state",
-            });
-        }
-        Ok(tool)
+        LIMITS.check(&Value::Object(arguments.clone())).map_err(wrong)?;
+        Ok(Self { name, arguments })
     }
 
     /// Returns the part of a request's identity that describes the tool call.
@@ -72,6 +73,17 @@ impl Tool {
         let salt = Self::salt(secret, proposal);
         let arguments = canonical(&Value::Object(self.arguments.clone()));
         json!({"name": self.name, "arguments": Digest::of(Tag::Arguments, &[&salt, arguments.as_bytes()])})
+    }
+}
+
+const fn too_large(exceeded: SizeExceeded) -> &'static str {
+    match exceeded {
+        SizeExceeded::Bytes => {
+            "`arguments` is longer than 1 MiB of canonical JSON; split the call, or pass the path of a file"
+        }
+        SizeExceeded::Leaves => "`arguments` has more than 10,000 values; split the call, or pass the path of a file",
+        SizeExceeded::Pointers => "`arguments` has too many values below long keys; shorten the keys",
+        SizeExceeded::Depth => "`arguments` has too many arrays and objects within each other; flatten it",
     }
 }
 

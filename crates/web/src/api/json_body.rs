@@ -4,6 +4,7 @@ use std::future::Future;
 use std::pin::Pin;
 
 use actix_web::dev::Payload;
+use actix_web::http::header::CONTENT_LENGTH;
 use actix_web::{FromRequest, HttpRequest, web};
 use countersign_domain::json::parse::{JsonCode, JsonError, ParseLimits, parse};
 use countersign_domain::json::pointer::Pointer;
@@ -12,7 +13,13 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::problem::Problem;
+use crate::body_limit::{bytes_max, longest};
 use crate::state::EdgeConfig;
+
+/// The paths of the arguments of a tool call: in a proposal, in an approval request, in a hook, in an MCP message, and
+/// in a proposal over MCP.
+const ARGUMENTS: [&str; 5] =
+    ["/tool/arguments", "/arguments", "/tool_input", "/params/arguments", "/params/arguments/tool/arguments"];
 
 /// A request body. If it is too large, the error is a JSON error like the others.
 #[derive(Clone, Debug)]
@@ -30,17 +37,30 @@ impl FromRequest for JsonBytes {
     type Future = Pin<Box<dyn Future<Output = std::result::Result<Self, Problem>>>>;
 
     fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
-        let (request, sent) = (request.clone(), web::Bytes::from_request(request, payload));
-        Box::pin(async move { sent.await.map(Self).map_err(|error| Problem::of(&request, unread(&error))) })
+        let (request, sent) = (request.clone(), web::Payload::from_request(request, payload).into_inner());
+        Box::pin(async move {
+            let bytes_max = bytes_max(&request);
+            received(&request, sent, bytes_max).await.map(Self).map_err(|error| Problem::of(&request, error))
+        })
     }
 }
 
-fn unread(error: &actix_web::Error) -> Error {
-    let too_large = error.as_response_error().status_code() == actix_web::http::StatusCode::PAYLOAD_TOO_LARGE;
-    if too_large {
-        return Error::Json(JsonError { code: JsonCode::TooLarge, pointer: Pointer::root(), offset: None });
+async fn received(
+    request: &HttpRequest,
+    sent: actix_web::Result<web::Payload>,
+    bytes_max: usize,
+) -> Result<web::Bytes> {
+    let ended = || Error::invalid("", "the connection ended before the whole body arrived: send the request again");
+    let announced = request.headers().get(CONTENT_LENGTH).and_then(|it| it.to_str().ok()?.parse::<usize>().ok());
+    if announced.is_some_and(|it| it > bytes_max) {
+        return Err(too_large());
     }
-    Error::invalid("", "the connection ended before the whole body arrived: send the request again")
+    let payload = sent.map_err(|_| ended())?;
+    payload.to_bytes_limited(bytes_max).await.map_err(|_| too_large())?.map_err(|_| ended())
+}
+
+fn too_large() -> Error {
+    Error::Json(JsonError { code: JsonCode::TooLarge, pointer: Pointer::root(), offset: None })
 }
 
 /// Parses a body as the call's input. An empty body counts as `{}`, for calls without required members.
@@ -53,7 +73,18 @@ pub fn read<T: DeserializeOwned>(edge: &EdgeConfig, bytes: &JsonBytes) -> Result
 /// parsers could read them differently.
 pub fn strict(edge: &EdgeConfig, text: &[u8]) -> Result<Value> {
     // One strict parser reads all JSON, so that two parts of the gateway never understand one text differently.
-    Ok(parse(text, &ParseLimits { bytes_max: edge.body_bytes_max, depth_max: edge.depth_max })?)
+    let value = parse(text, &ParseLimits { bytes_max: longest(edge), depth_max: edge.depth_max })?;
+    if text.len() > edge.body_bytes_max && bytes_without_arguments(&value) > edge.body_bytes_max {
+        return Err(too_large());
+    }
+    Ok(value)
+}
+
+/// Returns the size of a body without the arguments of its tool call. Only the arguments have the higher limit.
+fn bytes_without_arguments(body: &Value) -> usize {
+    // The paths of a proposal over MCP are within each other, and the inner one is the call.
+    let arguments = ARGUMENTS.iter().rev().find_map(|it| body.pointer(it));
+    body.to_string().len() - arguments.map_or(0, |it| it.to_string().len())
 }
 
 /// Converts JSON to the call's input.

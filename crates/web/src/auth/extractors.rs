@@ -26,6 +26,7 @@ use super::permissions;
 use super::permissions::CallerRole;
 use crate::api::json_body::JsonBytes;
 use crate::api::problem::Problem;
+use crate::body_limit::bytes_max;
 use crate::limits::request_body::{BodyAllowance, BodySender};
 use crate::rate_limit_key;
 use crate::state::{Capability, EdgeConfig, FromState as _, capabilities};
@@ -130,7 +131,7 @@ impl FromRequest for PostCaller {
             // memory.
             let Some(text) = bearer(&request) else {
                 let address = app.edge.peers.asker_of(&request);
-                let share = BodyAllowance::of(BodySender::Address(&address), &request, app.edge.body_bytes_max);
+                let share = BodyAllowance::of(BodySender::Address(&address), &request, bytes_max(&request));
                 let heard = app.edge.hearing.read_body(Some(share), body).await;
                 let body = heard.map_err(|error| Problem::of(&request, error))?.sent?;
                 let known = signed(&request, &app, body.sent()).await;
@@ -217,7 +218,7 @@ pub async fn read_body(
 ) -> Result<JsonBytes, Problem> {
     let app = CallerCapabilities::of(request);
     let failed = |error| Problem::of(request, error);
-    let share = BodyAllowance::of(BodySender::Token(token.record.id.as_str()), request, app.edge.body_bytes_max);
+    let share = BodyAllowance::of(BodySender::Token(token.record.id.as_str()), request, bytes_max(request));
     let heard = app.edge.hearing.read_body(Some(share), body).await.map_err(failed)?;
     let sent = heard.sent?;
     if heard.late {

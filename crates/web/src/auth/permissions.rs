@@ -110,6 +110,7 @@ pub const TABLE: &[RoutePermission] = &[
     person("GET", "/", EVERYBODY),
     person("GET", "/live", EVERYBODY),
     person("GET", "/reviews/{review}", EVERYBODY),
+    person("GET", "/reviews/{review}/arguments", EVERYBODY),
     person("POST", "/votes", &[PersonRole::Reviewer]),
     person("POST", "/reviews/{review}/decision", &[PersonRole::Reviewer]),
     person("POST", "/reviews/{review}/revocation", &[PersonRole::Reviewer]),

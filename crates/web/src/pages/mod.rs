@@ -172,6 +172,10 @@ fn of_reviews(cfg: &mut ServiceConfig) {
     )
     .service(web::resource("/reviews/{review}").route(web::get().to(PageResponder(reviews::review::show))))
     .service(
+        web::resource("/reviews/{review}/arguments")
+            .route(web::get().to(ErrorPageResponder(reviews::arguments::download))),
+    )
+    .service(
         web::resource("/reviews/{review}/decision")
             .route(web::get().to(reviews::review::back))
             .route(web::post().to(ErrorPageResponder(reviews::decide::submit))),

@@ -6,6 +6,9 @@ use crate::keys::ThreadSecret;
 #[test]
 fn invalid_tool_is_refused_with_its_path() {
     let long = "x".repeat(ARGUMENTS_BYTES_MAX);
+    let many = vec![0; LEAVES_MAX + 1];
+    // One long key above many values would need gigabytes of pointers.
+    let below = json!({"k".repeat(512 * 1024): vec![0; 100]});
     for (tool, place) in [
         (json!("search"), ""),
         (json!(null), ""),
@@ -19,10 +22,15 @@ fn invalid_tool_is_refused_with_its_path() {
         (json!({"name": "search", "arguments": "{}"}), "/arguments"),
         (json!({"name": "search", "arguments": null}), "/arguments"),
         (json!({"name": "search", "arguments": {"q": long}}), "/arguments"),
+        (json!({"name": "search", "arguments": {"q": many}}), "/arguments"),
+        (json!({"name": "search", "arguments": below}), "/arguments"),
         (json!({"name": "search", "arguments": {}, "args": {}}), "/args"),
     ] {
-        assert_eq!(Tool::read(&tool).unwrap_err().pointer.as_str(), place, "{tool}");
+        let text = tool.to_string();
+        assert_eq!(Tool::read(&tool).unwrap_err().pointer.as_str(), place, "{}", &text[..text.len().min(80)]);
     }
+    let largest = "x".repeat(ARGUMENTS_BYTES_MAX - r#"{"q":""}"#.len());
+    assert!(Tool::read(&json!({"name": "search", "arguments": {"q": largest}})).is_ok());
     assert!(Tool::read(&json!({"name": "mcp__crm.find:v2", "arguments": {"q": [1, {"a": null}]}})).is_ok());
 }
 

@@ -218,7 +218,7 @@ pub struct ThreadStatusResponse {
 pub struct ToolCall {
     /// The name of the tool.
     pub name: ToolName,
-    /// The arguments: at most 16 KiB.
+    /// The arguments: at most 1 MiB of canonical JSON and 10,000 values.
     #[schema(value_type = Object)]
     pub arguments: Value,
 }

@@ -131,7 +131,8 @@ pub fn review_link(core: &Core, review: &ReviewId) -> Value {
     json!({"id": review, "url": format!("{}/reviews/{review}", core.public_url())})
 }
 
-fn leaf_json(leaf: &RedactedLeaf) -> Value {
+/// Returns a value, or the path of a redacted one.
+pub fn leaf_json(leaf: &RedactedLeaf) -> Value {
     match leaf {
         RedactedLeaf::Shown { pointer, value } => json!({"pointer": pointer, "value": value}),
         RedactedLeaf::Hidden { pointer } => json!({"pointer": pointer, "hidden": true}),

@@ -214,7 +214,7 @@ impl BulkDecisionContext<'_> {
             urgency: urgency(hold.expires_at, facts.now),
             rows: shown.rows.changed,
             writers: shown.writers,
-            call: facts.call.as_ref().map(ToolCallView::of),
+            call: facts.call.as_ref().map(|it| ToolCallView::of(it).of_review(&hold.id)),
             usage: change::usage(&facts.transition.statement),
             warnings: change::warnings(&facts.warnings),
             rationale: facts.transition.rationale.as_deref().map(|it| change::rationale(facts, it)),

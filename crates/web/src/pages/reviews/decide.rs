@@ -144,7 +144,7 @@ impl ReviewDecisionContext<'_> {
             absent: facts.place_of(ballot.delegation.as_ref()).map(|(by, away)| review::absent(by, away, facts.now)),
             verdict: ballot.verdict.into(),
             headline: headline(hold, Some(&facts.transition), &facts.diff, facts.call.as_ref()),
-            call: facts.call.as_ref().map(ToolCallView::of),
+            call: facts.call.as_ref().map(|it| ToolCallView::of(it).of_review(&hold.id)),
             usage: change::usage(&facts.transition.statement),
             flow: SafeLine::new(hold.flow.as_str()),
             thread: SafeLine::new(hold.thread.as_str()),

@@ -1,5 +1,6 @@
 //! The review page and everything a reviewer does on it.
 
+pub mod arguments;
 pub mod comment;
 pub mod confirm_view;
 pub mod decide;

@@ -106,7 +106,10 @@ pub async fn page(
         rows: shown.rows.changed,
         unchanged: shown.rows.unchanged,
         arrays: shown.rows.arrays,
-        call: facts.call.as_ref().map(|it| ToolCallView::of(it).once_within(change::run_within(facts))),
+        call: facts
+            .call
+            .as_ref()
+            .map(|it| ToolCallView::of(it).of_review(&facts.hold.id).once_within(change::run_within(facts))),
         usage: change::usage(&facts.transition.statement),
         rationale: facts.transition.rationale.as_deref().map(|it| change::rationale(facts, it)),
         stages: progress::stages(facts),

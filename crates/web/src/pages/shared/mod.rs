@@ -24,6 +24,7 @@ pub mod return_path;
 pub mod safe_text;
 pub mod stages;
 pub mod tool_call;
+pub mod value_excerpt;
 pub mod visitor;
 pub mod vote_as;
 pub mod vote_form;

@@ -32,6 +32,10 @@ pub struct SafeText(String);
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SafeJson(String, Option<TextWarning>);
 
+/// A part of a canonical JSON text. It is never folded, because a fold offers to show all of its text.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SafeJsonPart(String);
+
 /// A path in the state. It is given as a JSON Pointer and shown as in policies (`payment.amount`) if both mean the
 /// same.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -101,6 +105,11 @@ impl SafeJson {
         }
     }
 
+    /// Returns the canonical JSON text.
+    pub fn canonical(&self) -> &str {
+        &self.0
+    }
+
     /// Whether the value fits a headline.
     pub fn is_short(&self) -> bool {
         self.0.chars().count() <= SENTENCE_CHARS_MAX
@@ -116,6 +125,12 @@ impl SafeJson {
         // The letter of an escape such as `\n` must not make a Cyrillic word look like mixed scripts.
         let plain = split_escapes(&self.0).filter(|it| !it.starts_with('\\')).collect::<Vec<_>>().join(" ");
         sanitize::warnings(&plain).into_iter().chain(self.1.clone()).collect()
+    }
+}
+
+impl SafeJsonPart {
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
     }
 }
 
@@ -181,7 +196,8 @@ fn split_escapes(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-fn thousands(count: usize) -> String {
+/// Returns a number with commas between its thousands.
+pub fn thousands(count: usize) -> String {
     let digits = count.to_string();
     let mut text = String::new();
     for (at, digit) in digits.chars().enumerate() {
@@ -286,6 +302,12 @@ impl fmt::Display for SafeJson {
     }
 }
 
+impl fmt::Display for SafeJsonPart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_json(f, &self.0)
+    }
+}
+
 impl fmt::Display for SafePath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for segment in sanitize::inert_line(&self.shown()) {
@@ -307,6 +329,7 @@ impl fmt::Display for SafePath {
 impl HtmlSafe for SafeLine {}
 impl HtmlSafe for SafeText {}
 impl HtmlSafe for SafeJson {}
+impl HtmlSafe for SafeJsonPart {}
 impl HtmlSafe for SafePath {}
 
 #[cfg(test)]

@@ -5,10 +5,12 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use countersign_domain::json::canonical::canonical;
 use countersign_domain::json::pointer::Pointer;
 use countersign_domain::policy::{RedactedLeaf, ToolRisk};
+use countersign_domain::primitives::id::ReviewId;
 use countersign_service::threads::tool_call_view::{RedactedArguments, RedactedToolCall};
 
 use super::layout::Tone;
 use super::safe_text::{SafeJson, SafeLine, SafePath};
+use super::value_excerpt::ValueExcerpt;
 
 /// Arguments that a headline names.
 const MENTIONED: usize = 2;
@@ -16,7 +18,13 @@ const MENTIONED: usize = 2;
 /// Rows before the others are folded.
 const ROWS_SHOWN: usize = 20;
 
-/// A tool call with all its arguments.
+/// Characters of all names and values that a page shows of one call.
+const CALL_CHARS_MAX: usize = 64 * 1024;
+
+/// Rows that a page shows of one call.
+const ROWS_MAX: usize = 1_000;
+
+/// A tool call with its arguments.
 #[derive(Clone, Debug)]
 pub struct ToolCallView {
     pub name: SafeLine,
@@ -28,7 +36,13 @@ pub struct ToolCallView {
     pub first: Vec<ToolArgumentRow>,
     /// The other arguments, which the page folds.
     pub more: Vec<ToolArgumentRow>,
-    /// Salt of the commitment to the arguments in base64url. `None` if a value is redacted.
+    /// Whether a value is redacted.
+    pub is_redacted: bool,
+    /// Arguments that the page does not show at all.
+    pub left_out: usize,
+    /// The URL of all arguments. `None` where no review authorizes the reader.
+    pub download: Option<String>,
+    /// Salt of the commitment to the arguments in base64url. `None` if a value is redacted or shown in part.
     pub salt: Option<String>,
     /// The time after an approval in which the agent may run the call once, if `consume` enforces it.
     pub run_within: Option<String>,
@@ -41,6 +55,8 @@ pub struct ToolArgumentRow {
     pub label: Option<SafeLine>,
     /// Empty if the value is redacted.
     pub value: Option<SafeJson>,
+    /// The parts of a value that is too long for the page.
+    pub excerpt: Option<ValueExcerpt>,
     pub unit: Option<SafeLine>,
 }
 
@@ -80,7 +96,8 @@ pub struct ToolCallMention {
 impl ToolCallView {
     pub fn of(call: &RedactedToolCall) -> Self {
         let words = |text: Option<&str>| text.map(SafeLine::new);
-        let mut first = rows(call);
+        let (mut first, left_out) = shown_in_budget(rows(call));
+        let is_partial = left_out > 0 || first.iter().any(|it| it.excerpt.is_some());
         let more = first.split_off(first.len().min(ROWS_SHOWN));
         Self {
             name: SafeLine::new(call.name.as_str()),
@@ -89,9 +106,13 @@ impl ToolCallView {
             risk: call.description.risk().map(ToolRiskView),
             first,
             more,
+            is_redacted: matches!(call.arguments, RedactedArguments::Parts(_)),
+            left_out,
+            download: None,
             salt: match &call.arguments {
-                RedactedArguments::Whole { salt, .. } => Some(URL_SAFE_NO_PAD.encode(salt)),
-                RedactedArguments::Parts(_) => None,
+                // The script of the page cannot check arguments that the page does not show.
+                RedactedArguments::Whole { salt, .. } if !is_partial => Some(URL_SAFE_NO_PAD.encode(salt)),
+                _ => None,
             },
             run_within: None,
         }
@@ -103,15 +124,26 @@ impl ToolCallView {
         Self { run_within: time, ..self }
     }
 
+    /// Returns the call of a review, from which its reader can download all arguments.
+    #[must_use]
+    pub fn of_review(self, review: &ReviewId) -> Self {
+        Self { download: Some(format!("/reviews/{review}/arguments")), ..self }
+    }
+
     pub const fn is_without_arguments(&self) -> bool {
-        self.first.is_empty()
+        self.first.is_empty() && self.left_out == 0
+    }
+
+    /// Whether the page does not show every value as a whole.
+    pub fn is_partial(&self) -> bool {
+        self.left_out > 0 || self.first.iter().chain(&self.more).any(|it| it.excerpt.is_some())
     }
 }
 
 impl ToolCallMention {
     pub fn of(call: &RedactedToolCall) -> Self {
-        let ToolCallView { name, title, risk, first: mut arguments, more, .. } = ToolCallView::of(call);
-        let more = arguments.len().saturating_sub(MENTIONED) + more.len();
+        let ToolCallView { name, title, risk, first: mut arguments, more, left_out, .. } = ToolCallView::of(call);
+        let more = arguments.len().saturating_sub(MENTIONED) + more.len() + left_out;
         arguments.truncate(MENTIONED);
         Self { name, title, risk, arguments, more }
     }
@@ -143,11 +175,46 @@ fn row(call: &RedactedToolCall, at: &Pointer, value: Option<String>) -> (String,
     // A label belongs to the whole argument, and a row can be one value inside it.
     let is_whole = at.tokens().count() == 1;
     let words = |text: Option<&str>| text.filter(|_| is_whole).map(SafeLine::new);
+    let value = value.map(SafeJson::new);
     let row = ToolArgumentRow {
         path: SafePath::new(at.to_string()),
         label: words(call.description.label_of(&name)),
         unit: words(call.description.unit_of(&name)),
-        value: value.map(SafeJson::new),
+        excerpt: value.as_ref().and_then(ValueExcerpt::of),
+        value,
     };
     (name, row)
+}
+
+/// Returns the rows that fit a page, and the number of the others.
+fn shown_in_budget(rows: Vec<ToolArgumentRow>) -> (Vec<ToolArgumentRow>, usize) {
+    let (all, mut chars) = (rows.len(), 0);
+    let fits = |row: &ToolArgumentRow| {
+        let value = row.value.as_ref().map_or(0, |it| it.canonical().chars().count());
+        chars += row.path.pointer().chars().count();
+        chars += if row.excerpt.is_some() { ValueExcerpt::CHARS } else { value };
+        chars <= CALL_CHARS_MAX
+    };
+    let shown: Vec<ToolArgumentRow> = rows.into_iter().take(ROWS_MAX).take_while(fits).collect();
+    let left_out = all - shown.len();
+    (shown, left_out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_values_and_long_names_are_counted_as_left_out() {
+        let row = |name: &str| ToolArgumentRow {
+            path: SafePath::new(format!("/{name}")),
+            label: None,
+            value: Some(SafeJson::new("0")),
+            excerpt: None,
+            unit: None,
+        };
+        let many = (0..2_000).map(|it| row(&it.to_string())).collect();
+        assert_eq!(shown_in_budget(many).1, 2_000 - ROWS_MAX);
+        assert_eq!(shown_in_budget(vec![row(&"k".repeat(CALL_CHARS_MAX))]).1, 1);
+    }
 }

@@ -213,6 +213,7 @@ pub fn call() -> ToolCallView {
         path: SafePath::new(format!("/{name}")),
         label: (name == "to").then(|| line("Recipient")),
         value: Some(SafeJson::new(canonical(value))),
+        excerpt: None,
         unit: (name == "9").then(|| line("EUR")),
     };
     ToolCallView {
@@ -222,6 +223,9 @@ pub fn call() -> ToolCallView {
         risk: Some(ToolRiskView(ToolRisk::High)),
         first: arguments.as_object().unwrap().iter().take(3).map(row).collect(),
         more: arguments.as_object().unwrap().iter().skip(3).map(row).collect(),
+        is_redacted: false,
+        left_out: 0,
+        download: Some("/reviews/R/arguments".to_owned()),
         salt: Some(URL_SAFE_NO_PAD.encode(TOOL_SALT)),
         run_within: Some("10 minutes".to_owned()),
     }

@@ -383,14 +383,16 @@ async function recompute(page) {
 }
 
 const SAID = {
+  part: ["Recomputed in this browser: matches in part", "The keys, the other values and the statement below give exactly this digest."],
   match: ["Recomputed in this browser: matches", "The keys and values shown on this page and the statement below give exactly this digest."],
   mismatch: ["Recomputed in this browser: does not match", "Do not decide on this page. Tell the operator of the gateway."],
 };
 
 function say(state, note) {
-  const [words, detail] = SAID[state];
+  const part = state === "match" && note;
+  const [words, detail] = SAID[part ? "part" : state];
   for (const element of document.querySelectorAll("[data-check]")) {
-    element.dataset.state = state;
+    element.dataset.state = part ? "part" : state;
     element.querySelector("[data-check-words]").textContent = words;
     const more = element.querySelector("[data-check-detail]");
     if (more) more.textContent = note ? `${note} ${detail}` : detail;

@@ -109,13 +109,16 @@ async fn call_runs_by_policy_by_approval_or_not_at_all() {
     let listed: Vec<&str> = listed["tools"].as_array().unwrap().iter().map(|it| it["name"].as_str().unwrap()).collect();
     assert!(listed.contains(&"write_file") && !listed.contains(&"move_file"), "{listed:?}");
     let (mut client, written) = (client_back, new.clone());
+    // Most files that an agent writes are longer than a page shows.
+    let content = "approved é\n".repeat(50_000);
+    let approved = content.clone();
     let writing = blocking(move || {
-        let told = client.call("write_file", json!({"path": new, "content": "approved"}));
+        let told = client.call("write_file", json!({"path": new, "content": content}));
         (told, client)
     });
     let ((ran, text), mut client) = tokio::join!(writing, decides(&it.g, VoteVerdict::Approve)).0;
     assert!(ran, "{text}");
-    assert_eq!(fs::read_to_string(&written).unwrap(), "approved");
+    assert!(fs::read_to_string(&written).unwrap() == approved);
     let denied = it.path("denied.txt");
     let unwritten = denied.clone();
     let writing = blocking(move || {

@@ -361,6 +361,9 @@ async fn long_argument_is_shown_in_part_with_a_download_up_to_the_vote() {
         let text = tab.text_of(".call").await;
         assert!(text.contains("BEGIN") && text.contains(" END\"") && !text.contains("MIDDLE"));
         assert!(text.contains("Shown in part") && text.contains("characters are not shown here"));
+        let verdict = tab.verdict("").await;
+        assert!(verdict.contains("Recomputed in this browser: matches in part"), "{verdict}");
+        assert!(verdict.contains("Only the tool\u{2019}s name was checked"), "{verdict}");
         assert!(text.contains("Read them before you decide. Download all arguments (JSON)"));
         assert!(!tab.text().await.contains("of which some are redacted"));
         let fits = "document.documentElement.scrollWidth <= document.documentElement.clientWidth";

@@ -3,6 +3,7 @@
 use actix_web::http::header;
 use actix_web::{HttpResponse, web};
 use countersign_domain::json::canonical::canonical;
+use countersign_domain::primitives::sanitize;
 use countersign_service::error::{Error, Result};
 use countersign_service::reviews::Reviews;
 use countersign_service::threads::tool_call_view::RedactedArguments;
@@ -31,5 +32,6 @@ pub async fn download(
         .insert_header((header::CACHE_CONTROL, "no-store"))
         .insert_header((header::X_CONTENT_TYPE_OPTIONS, "nosniff"))
         .insert_header((header::CONTENT_DISPOSITION, name))
-        .body(text))
+        // Escapes keep the value, and show a reader of the file the characters that a display would hide or obey.
+        .body(sanitize::json(&text)))
 }

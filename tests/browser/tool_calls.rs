@@ -349,7 +349,8 @@ async fn long_argument_is_shown_in_part_with_a_download_up_to_the_vote() {
     gateway.reviewer("ana", &["reviewers"]).await;
     let payments = gateway.payments_under(POLICY).await;
     let mut tool = refund("c-17");
-    tool["arguments"]["note"] =
+    // By its name, the argument would come before the short ones.
+    tool["arguments"]["about"] =
         json!(format!("BEGIN {} MIDDLE {} END", "word ".repeat(50_000), "word ".repeat(50_000)));
     let held = held_call(&gateway, &payments, "refund-1", &tool).await;
     let browser = Chromium::open().await;
@@ -360,6 +361,7 @@ async fn long_argument_is_shown_in_part_with_a_download_up_to_the_vote() {
         tab.goto(&format!("/reviews/{}", held.review)).await;
         let text = tab.text_of(".call").await;
         assert!(text.contains("BEGIN") && text.contains(" END\"") && !text.contains("MIDDLE"));
+        assert_eq!(tab.count("[data-argument]:last-child [data-excerpt]").await, 1, "{text}");
         assert!(text.contains("Shown in part") && text.contains("characters are not shown here"));
         let verdict = tab.verdict("").await;
         assert!(verdict.contains("Recomputed in this browser: matches in part"), "{verdict}");

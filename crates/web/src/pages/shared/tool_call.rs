@@ -149,7 +149,8 @@ impl ToolCallMention {
     }
 }
 
-/// Returns the rows of the arguments. Those that the policy shows first come first, and the others follow by name.
+/// Returns the rows of the arguments. Those that the policy shows first come first, and the others follow by name. Values
+/// that are too long for the page come last, so that they do not push the others off the first screen.
 fn rows(call: &RedactedToolCall) -> Vec<ToolArgumentRow> {
     let mut rows: Vec<(String, ToolArgumentRow)> = match &call.arguments {
         RedactedArguments::Whole { value, .. } => {
@@ -158,8 +159,8 @@ fn rows(call: &RedactedToolCall) -> Vec<ToolArgumentRow> {
         }
         RedactedArguments::Parts(parts) => parts.iter().map(|it| leaf_row(call, it)).collect(),
     };
-    // The sort is stable, so the values of one argument stay together.
-    rows.sort_by_key(|(name, _)| call.description.place_of(name));
+    // The sort is stable, so the other values of one argument stay together.
+    rows.sort_by_key(|(name, row)| (call.description.place_of(name), row.excerpt.is_some()));
     rows.into_iter().map(|(_, row)| row).collect()
 }
 

@@ -16,10 +16,9 @@ use super::problem::Problem;
 use crate::body_limit::{bytes_max, longest};
 use crate::state::EdgeConfig;
 
-/// The paths of the arguments of a tool call: in a proposal, in an approval request, in a hook, in an MCP message, and
-/// in a proposal over MCP.
-const ARGUMENTS: [&str; 5] =
-    ["/tool/arguments", "/arguments", "/tool_input", "/params/arguments", "/params/arguments/tool/arguments"];
+/// The paths of the arguments of a tool call: in a proposal, in an approval request, in a hook, and in a proposal over
+/// MCP.
+const ARGUMENTS: [&str; 4] = ["/tool/arguments", "/arguments", "/tool_input", "/params/arguments/tool/arguments"];
 
 /// A request body. If it is too large, the error is a JSON error like the others.
 #[derive(Clone, Debug)]
@@ -82,8 +81,7 @@ pub fn strict(edge: &EdgeConfig, text: &[u8]) -> Result<Value> {
 
 /// Returns the size of a body without the arguments of its tool call. Only the arguments have the higher limit.
 fn bytes_without_arguments(body: &Value) -> usize {
-    // The paths of a proposal over MCP are within each other, and the inner one is the call.
-    let arguments = ARGUMENTS.iter().rev().find_map(|it| body.pointer(it));
+    let arguments = ARGUMENTS.iter().find_map(|it| body.pointer(it));
     body.to_string().len() - arguments.map_or(0, |it| it.to_string().len())
 }
 

@@ -148,6 +148,12 @@ impl<'k> Draft<'k> {
         self
     }
 
+    /// Adds a new record and returns it as it will be read after the commit.
+    pub fn inserting<R: Record>(&mut self, record: R) -> Result<Stored<R>, StoreError> {
+        let seal = self.insert(&record)?;
+        Ok(Stored { record, revision: 1, seal })
+    }
+
     /// Adds a new record and returns its seal.
     pub fn insert<R: Record>(&mut self, record: &R) -> Result<Seal, StoreError> {
         let row = record.seal(self.key, 1)?;
@@ -158,13 +164,22 @@ impl<'k> Draft<'k> {
         Ok(seal)
     }
 
-    /// Replaces a record that was read.
+    /// Replaces a record that was read, or that this change inserts.
     pub fn replace<R: Record>(&mut self, stored: &Stored<R>, record: &R) -> Result<(), StoreError> {
         self.put_over(stored, record).map(drop)
     }
 
     fn put_over<R: Record>(&mut self, stored: &Stored<R>, record: &R) -> Result<Seal, StoreError> {
         debug_assert_eq!(stored.record.id(), record.id(), "a record keeps its id");
+        // Only the last content of an inserted row is written.
+        if let Some(at) = self.inserted(stored) {
+            let row = record.seal(self.key, stored.revision)?;
+            let seal = row.mac.clone();
+            self.drafted.known.extend(CachedRecord::of(&row, record));
+            self.drafted.change.labels.extend(label::between(&labels_of(&stored.record), &labels_of(record)));
+            self.drafted.change.writes[at] = RowWrite::Insert(row);
+            return Ok(seal);
+        }
         let row = record.seal(self.key, stored.revision + 1)?;
         let seal = row.mac.clone();
         let moves = FacetChange::between(&stored.record.facets(), &row.facets);
@@ -174,10 +189,20 @@ impl<'k> Draft<'k> {
         Ok(seal)
     }
 
+    /// Returns the place of the write that inserts a record in this change.
+    fn inserted<R: Record>(&self, stored: &Stored<R>) -> Option<usize> {
+        let is_it = |it: &RowWrite| match it {
+            RowWrite::Insert(row) => row.table == R::TABLE && row.mac == stored.seal,
+            RowWrite::Replace { .. } | RowWrite::Remove { .. } => false,
+        };
+        self.drafted.change.writes.iter().position(is_it)
+    }
+
     /// Replaces a record and returns it as it will be read after the commit.
     pub fn replaced<R: Record>(&mut self, stored: &Stored<R>, record: R) -> Result<Stored<R>, StoreError> {
+        let is_inserted = self.inserted(stored).is_some();
         let seal = self.put_over(stored, &record)?;
-        Ok(Stored { record, revision: stored.revision + 1, seal })
+        Ok(Stored { record, revision: if is_inserted { stored.revision } else { stored.revision + 1 }, seal })
     }
 
     /// Sets the labels of an unchanged record again, whatever labels its row has now.

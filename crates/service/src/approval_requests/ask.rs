@@ -5,7 +5,6 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use countersign_domain::chain::hash::{Digest, Tag};
 use countersign_domain::identity::account::Token;
 use countersign_domain::json::canonical::canonical;
-use countersign_domain::json::patch::PatchFormat;
 use countersign_domain::platform::idempotency::IdempotencyKey;
 use countersign_domain::policy::ChangedTools;
 use countersign_domain::primitives::id::{FlowId, NodeId, ThreadId, ToolName};
@@ -13,14 +12,15 @@ use countersign_domain::threads::approval_request::{
     ApprovalRequest, ApprovalRequestError, CallSharing, Submission, id_of, thread_of,
 };
 use countersign_domain::threads::thread::{Context, Thread};
-use countersign_domain::threads::usage::{InvalidUsage, Usage};
+use countersign_domain::threads::usage::InvalidUsage;
 use countersign_store::record::Stored;
 use serde_json::json;
 
-use super::view::{ApprovalRequestView, SubmittedCall};
+use super::view::{ApprovalRequestView, SubmittedCall, allowed_view};
 use super::{ApprovalRequests, MISSING, node_of};
 use crate::error::{Error, Result};
-use crate::proposals::request::{Proposal, ProposalKind, RATIONALE_CHARS_MAX};
+use crate::proposals::allowed_call::ProposedCall;
+use crate::proposals::request::RATIONALE_CHARS_MAX;
 use crate::threads::create::NewThread;
 
 /// The label under which ids are derived. It has spaces, so it is the name of no thread.
@@ -66,11 +66,18 @@ impl ApprovalRequests {
     ) -> Result<AskedRequest> {
         let keys = self.core.keys()?;
         let (node, flow) = (node_of(token)?, token.record.flow.as_ref().ok_or(MISSING)?);
-        let tool = submission.tool_call().map_err(invalid)?;
-        let sent = SubmittedCall { call: tool.clone(), reasoning: submission.agent_reasoning.clone() };
+        let sent = SubmittedCall {
+            call: submission.tool_call().map_err(invalid)?,
+            reasoning: submission.agent_reasoning.clone(),
+        };
         check_reasoning(submission)?;
         let wait = submission.wait().map_err(invalid)?;
         let thread = thread_of(&id).ok_or(Error::Broken("an approval request's id"))?;
+        let call = || ProposedCall {
+            node: node.clone(),
+            tool: sent.call.clone(),
+            rationale: submission.agent_reasoning.clone(),
+        };
         let digest = submission.digest(&keys.salt().thread_secret(thread.as_str()));
         let parent = match self.core.fetch::<Thread>(&keys, thread.as_str()).await? {
             Some(found) => {
@@ -99,21 +106,14 @@ impl ApprovalRequests {
                     sharing,
                     outcome: None,
                 };
-                self.threads.create_thread_for(token, &new_thread(flow, &thread), Some(&request)).await?.transition
+                let new = new_thread(flow, &thread);
+                if let Some(allowed) = self.proposals.commit_allowed_call(token, &new, &request, call()).await? {
+                    return Ok(AskedRequest { view: allowed_view(id, request, sent, &allowed), is_new: true });
+                }
+                self.threads.create_thread_for(token, &new, Some(&request)).await?.transition
             }
         };
-        let proposal = Proposal {
-            thread,
-            node: node.clone(),
-            parent,
-            ask: ProposalKind::Patch { format: PatchFormat::Merge, patch: json!({}) },
-            attempt: 1,
-            rationale: submission.agent_reasoning.clone(),
-            tool: Some(tool),
-            usage: Usage::default(),
-            step: None,
-        };
-        self.proposals.propose(token, &proposal).await?;
+        self.proposals.propose(token, &call().on(thread, parent)).await?;
         let own = self.own(&keys, &token.record, &id).await?;
         Ok(AskedRequest { view: self.view_of(token, own, Some(sent)).await?, is_new: true })
     }

@@ -20,6 +20,7 @@ use countersign_store::records::event_alias;
 
 use super::{ApprovalRequests, MISSING, OwnRequest};
 use crate::error::{Error, Result};
+use crate::proposals::allowed_call::AllowedCall;
 use crate::reviews::decision::DecisionResponse;
 
 /// The number of the event that records the first decision about the call. The first event is the thread's creation.
@@ -212,14 +213,7 @@ impl ApprovalRequests {
         let transition = self.threads.transition(keys, digest).await?;
         let policy = self.policies.policy(keys, transition.statement.policy).await?;
         let at = committed_at(&transition).ok_or(Error::Broken("a decision"))?;
-        let decision = RequestDecision {
-            status: RequestStatus::Approved,
-            note: None,
-            at,
-            expires_at: Some(at.plus(policy.approval().receipt_ttl())),
-            receipt: None,
-            transition: Some(digest),
-        };
+        let decision = allowed_decision(&AllowedCall { transition: digest, policy, committed_at: at });
         let (call, reasoning) = (transition.tool.ok_or(Error::Erased)?, transition.rationale);
         Ok(DecidedCall { call, reasoning, decision: Some(decision) })
     }
@@ -266,6 +260,36 @@ impl ApprovalRequests {
             receipt: decision.receipt,
             transition: Some(transition.digest),
         })
+    }
+}
+
+/// Returns a request whose call the policy has just committed.
+pub(super) fn allowed_view(
+    id: String,
+    request: ApprovalRequest,
+    sent: SubmittedCall,
+    allowed: &AllowedCall,
+) -> ApprovalRequestView {
+    ApprovalRequestView {
+        id,
+        request,
+        call: sent.call,
+        reasoning: sent.reasoning,
+        created_at: allowed.committed_at,
+        decision: Some(allowed_decision(allowed)),
+        review: None,
+        consumed_at: None,
+    }
+}
+
+fn allowed_decision(allowed: &AllowedCall) -> RequestDecision {
+    RequestDecision {
+        status: RequestStatus::Approved,
+        note: None,
+        at: allowed.committed_at,
+        expires_at: Some(allowed.committed_at.plus(allowed.policy.approval().receipt_ttl())),
+        receipt: None,
+        transition: Some(allowed.transition),
     }
 }
 

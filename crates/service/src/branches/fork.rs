@@ -187,7 +187,7 @@ impl Branches {
             fork: Some(fork.clone()),
             now,
         };
-        self.threads.insert_thread(draft, keys, first, |first| Thread {
+        let (head, _) = self.threads.insert_thread(draft, keys, first, |first| Thread {
             id: first.entry.thread.clone(),
             branch: Some(fork),
             branches: 0,
@@ -212,7 +212,8 @@ impl Branches {
             // A fork resets neither the usage nor the authors. Otherwise forking would evade budgets and the separation
             // of duties.
             ..parent.clone()
-        })
+        })?;
+        Ok(head)
     }
 }
 

@@ -1,5 +1,6 @@
 //! Proposals: the only way to change the state of a thread.
 
+pub(crate) mod allowed_call;
 pub mod branch_hold;
 pub(crate) mod context;
 pub(crate) mod context_tokens;

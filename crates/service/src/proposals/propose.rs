@@ -16,6 +16,7 @@ use countersign_domain::reviews::StageShortage;
 use countersign_domain::threads::flow::Mode;
 use countersign_domain::threads::thread::Thread;
 use countersign_domain::threads::transition::{Transition, TransitionOutcome};
+use countersign_store::change::Draft;
 use countersign_store::record::Stored;
 
 use crate::error::{Error, Result};
@@ -176,10 +177,21 @@ impl Proposals {
         would_hold: Option<Vec<JudgedReason>>,
     ) -> Result<ProposalOutcome> {
         let now = self.core.now();
+        // The draft depends on every row of the decision, so a concurrent change is decided again.
+        self.commit_in(asking.draft(now), now, asking, effected, would_hold).await
+    }
+
+    /// Commits a transition with the rest of a change, which depends on every row of the decision.
+    pub(crate) async fn commit_in(
+        &self,
+        mut draft: Draft<'_>,
+        now: Timestamp,
+        asking: &ProposalContext<'_>,
+        effected: JudgedEffect,
+        would_hold: Option<Vec<JudgedReason>>,
+    ) -> Result<ProposalOutcome> {
         let gate = if would_hold.is_some() { CommitGate::Observed {} } else { CommitGate::Auto {} };
         let step = self.create_statement(asking, effected, now).await?;
-        // The draft depends on every row of the decision, so a concurrent change is decided again.
-        let mut draft = asking.draft(now);
         let mut thread = asking.standing.thread.record.clone();
         thread.authors = authors_with(&thread, asking.by.author(), &asking.proposal.ask);
         // Computed before `advance`, which takes the step.

@@ -8,12 +8,13 @@ use countersign_domain::episode::goal::{Episode, EpisodeTerms};
 use countersign_domain::identity::account::Token;
 use countersign_domain::json::patch::PatchFormat;
 use countersign_domain::keys::{Keys, ThreadSecret};
-use countersign_domain::policy::project;
+use countersign_domain::policy::{Policy, project};
 use countersign_domain::primitives::id::{FlowId, NodeId, PrincipalId, ReviewId, ThreadId};
 use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::threads::approval_request::ApprovalRequest;
 use countersign_domain::threads::branch::Branch;
 use countersign_domain::threads::flow::Flow;
+use countersign_domain::threads::flow::Gateway;
 use countersign_domain::threads::thread::{Context, Thread, ThreadStatusCode};
 use countersign_domain::threads::transition::{ProposalIdentity, patch_digest};
 use countersign_domain::threads::usage::InvalidUsage;
@@ -67,6 +68,18 @@ pub struct StateView {
     pub state: Value,
 }
 
+/// What the creation of a thread relies on.
+pub(crate) struct ThreadCreation {
+    pub(crate) token: Stored<Token>,
+    pub(crate) flow: Stored<Flow>,
+    pub(crate) gateway: Stored<Gateway>,
+    pub(crate) policy: Arc<Policy>,
+    pub(crate) id: ThreadId,
+    /// Whether the first write requires its own approval.
+    owes: bool,
+    pub(crate) now: Timestamp,
+}
+
 impl Threads {
     /// Creates a thread. The same request for the same name again gets the same response.
     pub async fn create_thread(&self, token: &Stored<Token>, new: &NewThread) -> Result<CreatedThread> {
@@ -81,55 +94,79 @@ impl Threads {
         request: Option<&ApprovalRequest>,
     ) -> Result<CreatedThread> {
         retrying!({
-            if !token.record.of_flow(&new.flow) {
-                return Err(Error::Forbidden("this token belongs to another flow. Use a token of the thread's flow"));
-            }
-            check_terms(new)?;
             let keys = self.core.keys()?;
-            // The token may have been revoked while the request waited.
-            let token = &self.identity.token_still(&keys, token).await?;
-            let flow = self.core.flow(&keys, &new.flow).await?;
-            let gateway = self.core.gateway(&keys).await?;
-            if gateway.record.halt.proposing || flow.record.halt.proposing {
-                return Err(Error::Halted);
-            }
-            let policy = self.policies.policy(&keys, flow.record.policy).await?;
-            let judged =
-                self.policies.judge_initial_state(token.record.principal().as_str(), &policy, &new.state).await?;
-            let initial = judged.map_err(|violations| {
-                Error::Rejected(violations.iter().map(result_error).collect::<Vec<_>>().into())
-            })?;
-            // The time is read last, because the judgement may have waited in the fair queue.
-            let now = self.core.now();
-            let id = name_of(request, new, now)?;
+            let creation = self.creation(&keys, token, new, request).await?;
             // A repeated request gets the same response, so that a client can retry.
-            if let Some(made) = self.made_before(&keys, token, &id, new, request).await? {
+            if let Some(made) = self.made_before(&keys, &creation.token, &creation.id, new, request).await? {
                 return Ok(made);
             }
-            let principal = token.record.principal();
-            let first = FirstVersion {
-                policy: &policy,
-                identity: first_identity(&self.secret(&keys, &id), &id, &principal, &new.state),
-                thread: id,
-                node: None,
-                token: &token.record,
-                state: &new.state,
-                patch: json!({}),
-                fork: None,
-                owes: initial.owes(),
-                now,
-            };
-            let mut draft = Draft::new(keys.row(), now);
-            // The commit fails if the token was revoked, the policy was replaced or a halt began in the meantime.
-            draft.require_unchanged(token).require_unchanged(&flow).require_unchanged(&gateway);
-            let first = self.insert_thread(&mut draft, &keys, first, |first| thread_of(first, new, request, now))?;
-            let made = created(&first, new.flow.clone());
+            let (mut draft, head, _) = self.draft_thread(&keys, &creation, new, request)?;
+            let made = created(&head, new.flow.clone());
             self.core.store_response(&mut draft, &keys, &made)?;
             self.core.commit(draft.finish()).await?;
             // Cached only after the commit, so that the cache never contains a head that failed to commit.
-            self.heads.put(Arc::new(first));
+            self.cache_head(head);
             Ok(made)
         })
+    }
+
+    /// Checks that a thread may be created, and returns what its creation relies on.
+    pub(crate) async fn creation(
+        &self,
+        keys: &Keys,
+        token: &Stored<Token>,
+        new: &NewThread,
+        request: Option<&ApprovalRequest>,
+    ) -> Result<ThreadCreation> {
+        if !token.record.of_flow(&new.flow) {
+            return Err(Error::Forbidden("this token belongs to another flow. Use a token of the thread's flow"));
+        }
+        check_terms(new)?;
+        // The token may have been revoked while the request waited.
+        let token = self.identity.token_still(keys, token).await?;
+        let flow = self.core.flow(keys, &new.flow).await?;
+        let gateway = self.core.gateway(keys).await?;
+        if gateway.record.halt.proposing || flow.record.halt.proposing {
+            return Err(Error::Halted);
+        }
+        let policy = self.policies.policy(keys, flow.record.policy).await?;
+        let judged = self.policies.judge_initial_state(token.record.principal().as_str(), &policy, &new.state).await?;
+        let initial = judged
+            .map_err(|violations| Error::Rejected(violations.iter().map(result_error).collect::<Vec<_>>().into()))?;
+        // The time is read last, because the judgement may have waited in the fair queue.
+        let now = self.core.now();
+        let id = name_of(request, new, now)?;
+        Ok(ThreadCreation { token, flow, gateway, policy, id, owes: initial.owes(), now })
+    }
+
+    /// Returns the change that creates a thread, with its head and its row.
+    pub(crate) fn draft_thread<'k>(
+        &self,
+        keys: &'k Keys,
+        creation: &ThreadCreation,
+        new: &NewThread,
+        request: Option<&ApprovalRequest>,
+    ) -> Result<(Draft<'k>, Version, Stored<Thread>)> {
+        let ThreadCreation { token, flow, gateway, policy, id, owes, now } = creation;
+        let principal = token.record.principal();
+        let first = FirstVersion {
+            policy,
+            identity: first_identity(&self.secret(keys, id), id, &principal, &new.state),
+            thread: id.clone(),
+            node: None,
+            token: &token.record,
+            state: &new.state,
+            patch: json!({}),
+            fork: None,
+            owes: *owes,
+            now: *now,
+        };
+        let mut draft = Draft::new(keys.row(), *now);
+        // The commit fails if the token was revoked, the policy was replaced or a halt began in the meantime.
+        draft.require_unchanged(token).require_unchanged(flow).require_unchanged(gateway);
+        let (head, thread) =
+            self.insert_thread(&mut draft, keys, first, |first| thread_of(first, new, request, *now))?;
+        Ok((draft, head, thread))
     }
 
     pub(crate) async fn made_before(

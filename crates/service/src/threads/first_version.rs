@@ -16,6 +16,7 @@ use countersign_domain::threads::branch::Branch;
 use countersign_domain::threads::thread::Thread;
 use countersign_domain::threads::transition::{StateContent, Transition, TransitionOutcome, ValueLocation};
 use countersign_store::change::Draft;
+use countersign_store::record::Stored;
 use serde_json::{Value, json};
 
 use crate::error::Result;
@@ -50,7 +51,7 @@ impl Threads {
         keys: &Keys,
         first: FirstVersion<'_>,
         thread_of: impl FnOnce(&Version) -> Thread,
-    ) -> Result<Version> {
+    ) -> Result<(Version, Stored<Thread>)> {
         let (owner, owes, now) = (first.token.owner.clone(), first.owes, first.now);
         let step = first.stated(&self.secret(keys, &first.thread));
         let content = StateContent::Full { state: step.after.state.clone(), origins: step.after.tree.origins() };
@@ -73,8 +74,8 @@ impl Threads {
         event_recorder::append_thread_event(draft, &mut thread, now, EventType::ThreadCreated, data)?;
         let outcome = TransitionOutcome::Committed { entry: head.token.clone() };
         draft.insert(&Transition { outcome, ..transition })?;
-        draft.insert(&thread)?;
-        Ok(head)
+        let thread = draft.inserting(thread)?;
+        Ok((head, thread))
     }
 }
 

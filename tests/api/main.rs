@@ -59,6 +59,7 @@ mod mcp;
 mod mcp_conformance;
 mod mcp_faults;
 mod mcp_guard;
+mod mcp_tasks;
 mod mcp_upstreams;
 mod meanwhile;
 mod metrics;

@@ -48,8 +48,8 @@ for line in sys.stdin:
 "#;
 
 /// A gateway, an instance, and the file in which the server notes its calls.
-struct FaultScenario {
-    g: TestGateway,
+pub struct FaultScenario {
+    pub g: TestGateway,
     token: String,
 }
 
@@ -58,14 +58,14 @@ impl FaultScenario {
         Self::with(POLICY).await
     }
 
-    async fn with(policy: &str) -> Self {
+    pub async fn with(policy: &str) -> Self {
         let g = spawn_with_policy(policy).await;
         let token = token(&g.service, "bot", MachineRole::Instance, &["agent"]).await;
         Self { g, token }
     }
 
     /// The guard, before that server.
-    fn guard(&self, gateway: &str) -> GuardedClient {
+    pub fn guard(&self, gateway: &str) -> GuardedClient {
         let mut command = Command::new(env!("CARGO_BIN_EXE_countersign"));
         command.args(["mcp", "guard", "--gateway", gateway, "--name", "files", "--wait", "1"]);
         command.arg("--state").arg(self.g.folder.path().join("guard"));
@@ -86,7 +86,7 @@ impl FaultScenario {
     }
 
     /// The calls that the server got.
-    fn calls(&self) -> Vec<String> {
+    pub fn calls(&self) -> Vec<String> {
         let text = fs::read_to_string(self.g.folder.path().join("calls")).unwrap_or_default();
         text.lines().map(str::to_owned).collect()
     }

@@ -52,11 +52,11 @@ groups = ["reviewers"]
 const SECRET: &str = "the-servers-own";
 
 /// A gateway with one server behind it, and the tokens of two instances.
-struct UpstreamScenario {
-    g: TestGateway,
-    url: String,
-    token: String,
-    other: String,
+pub struct UpstreamScenario {
+    pub g: TestGateway,
+    pub url: String,
+    pub token: String,
+    pub other: String,
 }
 
 /// Serves a gateway with this server behind it. Returns the URL of the gateway.
@@ -78,7 +78,11 @@ impl UpstreamScenario {
     }
 
     async fn with(policy: &str, server: &str, client: &HttpClient) -> Self {
-        let g = spawn_with_policy(policy).await;
+        Self::on(spawn_with_policy(policy).await, server, client).await
+    }
+
+    /// Puts a server behind a gateway.
+    pub async fn on(g: TestGateway, server: &str, client: &HttpClient) -> Self {
         let url = serve_before(&g, "every", server, client);
         let token_of = async |name: &str| token(&g.service, name, MachineRole::Instance, &["agent"]).await;
         let (token, other) = (token_of("bot").await, token_of("other").await);
@@ -86,7 +90,7 @@ impl UpstreamScenario {
     }
 
     /// Posts a message with these headers. Returns the status and the body.
-    async fn post(&self, token: &str, headers: &[(&str, &str)], body: &str) -> (u16, String) {
+    pub async fn post(&self, token: &str, headers: &[(&str, &str)], body: &str) -> (u16, String) {
         let mut request = self.g.http.post(&self.url).bearer_auth(token).header("content-type", "application/json");
         request = request.header("accept", "application/json, text/event-stream");
         for (name, value) in headers {
@@ -108,14 +112,14 @@ fn call(id: u64, tool: &str, arguments: &Value) -> String {
 
 /// A request as a server got it.
 #[derive(Clone, Debug)]
-struct SeenRequest {
+pub struct SeenRequest {
     method: String,
     headers: Vec<(String, String)>,
-    body: Value,
+    pub body: Value,
 }
 
 impl SeenRequest {
-    fn header(&self, name: &str) -> Option<&str> {
+    pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|it| it.0 == name).map(|it| it.1.as_str())
     }
 }
@@ -139,7 +143,7 @@ impl ScriptedServer {
         Self { url, seen }
     }
 
-    fn seen(&self) -> Vec<SeenRequest> {
+    pub fn seen(&self) -> Vec<SeenRequest> {
         self.seen.lock().unwrap().clone()
     }
 
@@ -166,6 +170,15 @@ async fn scripted(request: HttpRequest, body: Bytes, seen: SeenRequests) -> Http
         (Some("initialize"), _) => HttpResponse::Ok()
             .insert_header(("mcp-session-id", "session-1"))
             .json(json!({"jsonrpc": "2.0", "id": body["id"], "result": {"protocolVersion": "2025-11-25"}})),
+        (Some("server/discover"), _) => {
+            let capabilities = json!({"tools": {}, "extensions": {"a/b": {}}});
+            let result = json!({"supportedVersions": ["2026-07-28"], "capabilities": capabilities});
+            HttpResponse::Ok().json(json!({"jsonrpc": "2.0", "id": body["id"], "result": result}))
+        }
+        (Some("tasks/get"), _) => {
+            let task = json!({"taskId": body["params"]["taskId"], "status": "working"});
+            HttpResponse::Ok().json(json!({"jsonrpc": "2.0", "id": body["id"], "result": task}))
+        }
         (Some("tools/list"), _) if body["params"]["cursor"].is_string() => {
             hostile_list(body["params"]["cursor"].as_str().unwrap(), &body["id"])
         }

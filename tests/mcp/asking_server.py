@@ -1,4 +1,4 @@
-"""A server with one tool, which asks the user before it acts. It notes in a file what it did.
+"""A server with a tool that asks the user before it acts, and one that does not. It notes in a file what it did.
 
     asking_server.py FILE
 """
@@ -28,6 +28,13 @@ def remove(name: str, confirmation: Annotated[Confirmation, Resolve(ask)]) -> st
     with open(sys.argv[1], "a") as done:
         done.write(f"{name}\n")
     return f"{name} is removed"
+
+
+@server.tool()
+def mark(name: str) -> str:
+    with open(sys.argv[1], "a") as done:
+        done.write(f"{name}\n")
+    return f"{name} is marked"
 
 
 server.run()

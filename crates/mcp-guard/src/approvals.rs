@@ -33,16 +33,45 @@ pub struct AllowedTools {
 #[derive(Clone, Debug)]
 pub struct Approval {
     pub id: String,
+    /// The tool's name at its server.
+    pub tool: String,
+    pub server: Option<String>,
     pub status: ApprovalStatus,
     /// The arguments, as the gateway knows them.
     pub arguments: Map<String, Value>,
+    /// The reason for the call, as reviewers see it.
+    pub reasoning: Option<String>,
     /// The reason of the decision.
     pub note: Option<String>,
-    pub consumed: bool,
+    pub usage: ApprovalUse,
     /// Whether the request was made by this call.
     pub is_new: bool,
     /// The page of the pending review.
     pub page: Option<String>,
+    pub created_at: String,
+    /// The time of the latest step.
+    pub updated_at: String,
+}
+
+impl Approval {
+    pub fn is_used(&self) -> bool {
+        self.usage != ApprovalUse::Unused
+    }
+}
+
+/// The use of an approval.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ApprovalUse {
+    Unused,
+    /// A guard has used the approval, and has not reported the outcome.
+    Used,
+    /// The call has ended with this outcome.
+    Ended {
+        succeeded: bool,
+        note: Option<String>,
+    },
+    /// The lease has ended without an outcome.
+    Unknown,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -91,7 +120,7 @@ pub trait Approvals: Send + Sync {
     /// Asks for an approval, or finds the request of an equal call that waits. The same key again returns the same request.
     async fn ask(&self, key: &str, call: &AskedCall) -> Result<Approval, ApprovalFailure>;
 
-    /// Reads a request, and waits up to that time for its decision.
+    /// Reads a request, and waits up to that time for its decision. Without a wait it returns at once.
     async fn read(&self, id: &str, wait: Duration) -> Result<Approval, ApprovalFailure>;
 
     /// Uses an approval.

@@ -31,6 +31,8 @@ pub struct Exchange<A, C> {
     pub guard: ToolGuard<A>,
     pub client: C,
     pub headers: RequestHeaders,
+    /// Whether the response has the capabilities of the server, for a client that supports tasks.
+    pub offers_tasks: bool,
     /// Names the calls of this exchange if there is no session.
     pub alone: String,
     /// The body of the response.
@@ -58,6 +60,11 @@ pub struct PendingRequest {
 impl<A: Approvals, C: ExchangeClient> Exchange<A, C> {
     /// Sends a whole response to the client.
     pub async fn reply(self, head: HeadSender, status: u16, body: Option<Vec<u8>>) {
+        self.answer(head, status, body).await;
+    }
+
+    /// Sends a whole response to the client, before the exchange goes on.
+    pub async fn answer(&self, head: HeadSender, status: u16, body: Option<Vec<u8>>) {
         let content_type = body.as_ref().map(|_| "application/json".to_owned());
         if head.send(ResponseHead { status, content_type, session: None }).is_ok()
             && let Some(body) = body

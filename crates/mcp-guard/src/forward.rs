@@ -12,6 +12,7 @@ use crate::message::{self, ClientMessage, RefusedMessage, ToolRequest};
 use crate::open_calls::CancelledCall;
 use crate::relay::RESPONSE_TIME_MAX;
 use crate::review_link::{self, LinkSupport};
+use crate::task_request;
 use crate::tool_guard::CallVerdict;
 use crate::tool_list::ToolPins;
 
@@ -33,6 +34,8 @@ pub struct IncomingMessage {
     id: Option<Value>,
     /// Whether a session begins whose client can show links.
     begins_with_links: bool,
+    /// Whether a client that supports tasks asks for the capabilities of the server.
+    discovers_tasks: bool,
 }
 
 impl IncomingMessage {
@@ -51,6 +54,7 @@ impl IncomingMessage {
         let method = value["method"].as_str();
         let name = match method {
             Some("resources/read") => member("uri"),
+            Some("tasks/get" | "tasks/update" | "tasks/cancel") => member("taskId"),
             _ => member("name"),
         };
         if !headers.match_message(method, name) {
@@ -65,25 +69,31 @@ impl IncomingMessage {
                 }
                 headers.mirror(&mirrored, &request.arguments);
             }
-            ClientMessage::Cancel(_) | ClientMessage::Other => headers.mirror(&[], &Map::new()),
+            ClientMessage::Cancel(_) | ClientMessage::Task(_) | ClientMessage::Other => {
+                headers.mirror(&[], &Map::new())
+            }
         }
         let id = method.and_then(|_| value.get("id").cloned());
-        Ok(Self { message, line, id, begins_with_links: review_link::begins_with_links(&value) })
+        let begins_with_links = review_link::begins_with_links(&value);
+        let discovers_tasks = task_request::is_discovery(&value);
+        Ok(Self { message, line, id, begins_with_links, discovers_tasks })
     }
 }
 
 impl<A: Approvals, C: ExchangeClient> Exchange<A, C> {
     /// Handles the request. The response goes to `head` and to the body.
     pub async fn run(mut self, incoming: Incoming, head: HeadSender) {
-        let IncomingMessage { message, line, id, begins_with_links } = match incoming {
+        let IncomingMessage { message, line, id, begins_with_links, discovers_tasks } = match incoming {
             Incoming::Message(message) => *message,
             Incoming::Listen => return self.pass(Method::GET, None, None, head).await,
             Incoming::End => return self.pass(Method::DELETE, None, None, head).await,
         };
         self.headers.session_links |= begins_with_links;
+        self.offers_tasks = discovers_tasks;
         let method = Method::POST;
         match message {
             ClientMessage::Call(request) => self.call(request, head).await,
+            ClientMessage::Task(request) => self.task(request, head).await,
             ClientMessage::Cancel(cancelled) => match self.upstream.calls.cancel(&self.call_name(&cancelled)) {
                 CancelledCall::Waiting => self.reply(head, 202, None).await,
                 CancelledCall::NoCall => self.pass(method, Some(line), None, head).await,
@@ -142,7 +152,13 @@ impl<A: Approvals, C: ExchangeClient> Exchange<A, C> {
     }
 
     /// Sends a request to the server and passes its response on.
-    async fn pass(self, method: Method, body: Option<Vec<u8>>, pending: Option<PendingRequest>, mut head: HeadSender) {
+    pub(crate) async fn pass(
+        self,
+        method: Method,
+        body: Option<Vec<u8>>,
+        pending: Option<PendingRequest>,
+        mut head: HeadSender,
+    ) {
         let headers = self.headers.to_server(self.upstream.secret.as_ref(), body.is_some());
         let request = HttpRequest { method, url: &self.upstream.url, headers: &headers, body };
         let sending = self.upstream.client.stream(request, RESPONSE_TIME_MAX);

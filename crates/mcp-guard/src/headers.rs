@@ -106,6 +106,17 @@ impl RequestHeaders {
         self.arguments = mirrored.filter_map(|it| Some((it.header.clone(), it.value(arguments)?))).collect();
     }
 
+    /// Names a call instead of the message that they came with.
+    pub fn name_call(&mut self, tool: &str) {
+        for (name, value) in &mut self.forwarded {
+            match *name {
+                METHOD => "tools/call".clone_into(value),
+                NAME => *value = mirrored::encoded(tool),
+                _ => {}
+            }
+        }
+    }
+
     /// Returns whether the end of the connection cancels a request. Versions with sessions have a message for it.
     pub fn disconnect_cancels(&self) -> bool {
         self.session.is_none() && self.get(VERSION).is_some_and(|it| it >= WITHOUT_SESSIONS)

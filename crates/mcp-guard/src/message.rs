@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::approvals::Approval;
 use crate::review_link::{self, LinkRequest, LinkSupport};
+use crate::task_request::{self, TaskRequest};
 
 /// The code for headers that do not match their message.
 const HEADER_MISMATCH: i64 = -32020;
@@ -21,6 +22,8 @@ pub enum ClientMessage {
     Call(ToolRequest),
     /// A notification that cancels the request with this id.
     Cancel(Value),
+    /// A request about a task of the guard.
+    Task(TaskRequest),
     /// Any other message, which passes unchanged.
     Other,
 }
@@ -37,12 +40,14 @@ pub struct ToolRequest {
     pub continued: Option<ContinuedCall>,
     /// How the user can be asked to open the page of the review.
     pub link: LinkSupport,
+    /// Whether a call that waits for reviewers can be answered with a task.
+    pub has_tasks: bool,
 }
 
 /// A call that goes on after the server asked its client for input.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ContinuedCall {
-    responses: Option<Value>,
+    pub responses: Option<Value>,
     /// The state that the server sent with its interim result.
     pub state: Option<String>,
 }
@@ -58,7 +63,8 @@ pub struct RefusedMessage {
 /// The members of a JSON-RPC message.
 pub const MEMBERS: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"];
 
-/// The members of a tool call's `params`. A task has no outcome when it is answered, so `task` is not one of them.
+/// The members of a tool call's `params`. A task of the server has no outcome when it is answered, so `task` is not one of
+/// them.
 const CALL_MEMBERS: [&str; 5] = ["name", "arguments", "_meta", "inputResponses", "requestState"];
 
 /// The metadata of the protocol, which reaches the server. Reviewers see no metadata, so no other metadata does.
@@ -71,9 +77,6 @@ const META_MEMBERS: [&str; 5] = [
 ];
 
 const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
-
-/// The extension by which a server may answer a call before the call ends. Its outcome would be missed.
-const TASKS: &str = "io.modelcontextprotocol/tasks";
 
 /// Returns a message of the client in a form that every parser reads alike, on one line.
 pub fn rewritten(line: &[u8]) -> Option<Vec<u8>> {
@@ -98,6 +101,10 @@ pub fn read(line: &[u8]) -> Result<ClientMessage, RefusedMessage> {
     }
     match message.get("method").and_then(Value::as_str) {
         Some("tools/call") => tool_request(message).map(ClientMessage::Call),
+        Some(method) if task_request::is_own(method, params) => {
+            let id = id_of(&message).ok_or_else(|| refused("a request about a task needs an id"))?;
+            Ok(ClientMessage::Task(TaskRequest::of(id, method, params.unwrap_or(&Value::Null))))
+        }
         Some("notifications/cancelled") => {
             let id = params.and_then(|it| it.get("requestId"));
             Ok(id.map_or(ClientMessage::Other, |it| ClientMessage::Cancel(it.clone())))
@@ -107,8 +114,7 @@ pub fn read(line: &[u8]) -> Result<ClientMessage, RefusedMessage> {
 }
 
 fn tool_request(message: Map<String, Value>) -> Result<ToolRequest, RefusedMessage> {
-    // A server may answer 1.0 as 1, so the outcome of such an id could be missed.
-    let id = message.get("id").filter(|it| it.is_string() || it.is_i64() || it.is_u64()).cloned();
+    let id = id_of(&message);
     let refused = |why| RefusedMessage { id: id.as_ref().map(Value::to_string), why };
     // A call without an id has no response, so its outcome could not be recorded.
     let call_id = id.clone().ok_or_else(|| refused("a tool call needs an id"))?;
@@ -129,7 +135,7 @@ fn tool_request(message: Map<String, Value>) -> Result<ToolRequest, RefusedMessa
         Some(_) => return Err(refused("`arguments` must be an object")),
     };
     let name = name.to_owned();
-    let meta = params.get("_meta").and_then(Value::as_object).map_or_else(Map::new, meta_of);
+    let meta = meta_of(params.get("_meta"));
     let (responses, state) = (params.get("inputResponses").cloned(), params.get("requestState"));
     let state = match state {
         None => None,
@@ -139,15 +145,22 @@ fn tool_request(message: Map<String, Value>) -> Result<ToolRequest, RefusedMessa
     let is_continued = (responses.is_some() || state.is_some()) && !state.as_deref().is_some_and(review_link::is_state);
     let continued = is_continued.then_some(ContinuedCall { responses, state });
     let link = LinkSupport::of_call(params);
-    Ok(ToolRequest { id: call_id, name, arguments, meta, continued, link })
+    let has_tasks = task_request::is_declared(params);
+    Ok(ToolRequest { id: call_id, name, arguments, meta, continued, link, has_tasks })
 }
 
-/// Returns the metadata that reaches the server.
-fn meta_of(sent: &Map<String, Value>) -> Map<String, Value> {
+/// Returns the id of a request. A server may answer 1.0 as 1, so the outcome of such an id could be missed.
+fn id_of(message: &Map<String, Value>) -> Option<Value> {
+    message.get("id").filter(|it| it.is_string() || it.is_i64() || it.is_u64()).cloned()
+}
+
+/// Returns the metadata that reaches the server. Without the extension for tasks, the server cannot answer a call before
+/// the call ends. Its outcome would be missed.
+pub fn meta_of(sent: Option<&Value>) -> Map<String, Value> {
     let mut meta: Map<_, _> =
-        META_MEMBERS.iter().filter_map(|it| Some(((*it).to_owned(), sent.get(*it)?.clone()))).collect();
+        META_MEMBERS.iter().filter_map(|it| Some(((*it).to_owned(), sent?.get(*it)?.clone()))).collect();
     if let Some(Value::Object(extensions)) = meta.get_mut(CLIENT_CAPABILITIES).and_then(|it| it.get_mut("extensions")) {
-        extensions.remove(TASKS);
+        extensions.remove(task_request::EXTENSION);
     }
     meta
 }
@@ -169,6 +182,12 @@ fn contains_twins(value: &Value) -> bool {
 }
 
 impl ToolRequest {
+    /// Returns the approved call of a task, or the call that goes on after a question of the server.
+    pub fn of_task(id: Value, task: &TaskRequest, asked: &Approval, continued: Option<ContinuedCall>) -> Self {
+        let (name, arguments) = (asked.tool.clone(), asked.arguments.clone());
+        Self { id, name, arguments, meta: task.meta.clone(), continued, link: LinkSupport::No, has_tasks: false }
+    }
+
     /// Returns the message with the approved arguments.
     pub fn with(&self, arguments: &Map<String, Value>) -> Vec<u8> {
         let mut params = json!({"name": self.name, "arguments": arguments});
@@ -189,6 +208,9 @@ impl ToolRequest {
 
     /// Returns the response to a call that waits for reviewers.
     pub fn pending(&self, asked: &Approval) -> Vec<u8> {
+        if self.has_tasks && !self.link.asks_user(asked) {
+            return task_request::created(&self.id, asked);
+        }
         let (member, value) = match review_link::request_of(self.link, &self.name, asked) {
             Some(LinkRequest::Error(error)) => ("error", error),
             Some(LinkRequest::Result(result)) => ("result", result),
@@ -199,9 +221,13 @@ impl ToolRequest {
 
     /// Returns a result with the reason why the call did not run. The model reads it.
     pub fn not_run(&self, why: &str) -> Vec<u8> {
-        let result = json!({"content": [{"type": "text", "text": why}], "isError": true});
-        json!({"jsonrpc": "2.0", "id": self.id, "result": result}).to_string().into_bytes()
+        json!({"jsonrpc": "2.0", "id": self.id, "result": not_run(why)}).to_string().into_bytes()
     }
+}
+
+/// Returns the result of a call that did not run, with the reason.
+pub fn not_run(why: &str) -> Value {
+    json!({"content": [{"type": "text", "text": why}], "isError": true})
 }
 
 /// Returns an error response.

@@ -135,13 +135,17 @@ impl<A: Approvals, C: ExchangeClient> Exchange<A, C> {
     }
 
     /// Returns a message of the server as the client sees it, and reports it if it is the outcome of the call.
-    async fn seen(&self, message: Value, pending: Option<&PendingRequest>) -> Vec<u8> {
+    async fn seen(&self, mut message: Value, pending: Option<&PendingRequest>) -> Vec<u8> {
         if let Some(pending) = pending
             && let Some(response) = server_message::response(&message)
             && response.id == pending.id
             && let CallEnd::Sent(sent) = self.end(pending)
         {
             self.guard.report(&sent, &response.result).await;
+            self.guard.tasks.record(&sent.request, &message, &response.result);
+        }
+        if self.offers_tasks {
+            server_message::offer_tasks(&mut message);
         }
         self.guard.shown(message).await
     }

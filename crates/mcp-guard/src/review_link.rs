@@ -61,6 +61,11 @@ impl LinkSupport {
             Self::InterimResult { round, is_declined } => is_declined || asked.is_new && round == 0,
         }
     }
+
+    /// Checks whether the user is asked to open the page before the call becomes a task.
+    pub const fn asks_user(self, asked: &Approval) -> bool {
+        asked.page.is_some() && self.asks_first(asked) && !matches!(self, Self::InterimResult { is_declined: true, .. })
+    }
 }
 
 /// Returns whether the state of a request is one of the guard, and not one of the server.

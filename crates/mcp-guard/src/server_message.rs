@@ -2,9 +2,10 @@
 
 use countersign_domain::chain::hash::Digest;
 use countersign_domain::json::canonical::canonical;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::message::MEMBERS;
+use crate::task_request::EXTENSION;
 
 /// The response of the server to a request.
 pub struct ServerResponse {
@@ -43,6 +44,17 @@ pub fn from_server(line: &[u8]) -> Option<Value> {
     let is_twin = |it: &String| it != "tools" && it.to_uppercase() == "TOOLS";
     let has_twins = message.get("result").and_then(Value::as_object).is_some_and(|it| it.keys().any(is_twin));
     (members.keys().all(|it| MEMBERS.contains(&it.as_str())) && !has_twins).then_some(message)
+}
+
+/// Adds the extension for tasks to the capabilities of a server, in its response to `server/discover`. The guard has it,
+/// for calls that wait for reviewers.
+pub fn offer_tasks(message: &mut Value) {
+    if message.pointer("/result/supportedVersions").is_some_and(Value::is_array)
+        && let Some(Value::Object(capabilities)) = message.pointer_mut("/result/capabilities")
+        && let Value::Object(extensions) = capabilities.entry("extensions").or_insert_with(|| json!({}))
+    {
+        extensions.insert(EXTENSION.to_owned(), json!({}));
+    }
 }
 
 /// Returns a message of the server as it is passed on, on one line for every client.
@@ -101,8 +113,6 @@ pub fn response(message: &Value) -> Option<ServerResponse> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]

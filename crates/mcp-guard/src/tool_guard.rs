@@ -15,8 +15,8 @@ use crate::approvals::{Approval, ApprovalFailure, ApprovalStatus, Approvals, Ask
 use crate::continuations::Continuations;
 use crate::message::ToolRequest;
 use crate::open_calls::ForwardedCall;
-use crate::review_link::LinkSupport;
 use crate::server_message::{self, CallResult};
+use crate::task_runs::TaskRuns;
 use crate::tool_list::{ToolList, ToolPins};
 
 /// The time that an instance asks reviewers to decide in. The policy's own time is the limit.
@@ -29,9 +29,11 @@ const EXPIRED: &str = "The approval expired before the call could run, so it was
 const NOT_CONTINUED: &str = "The server did not ask for this input, or the call is not known any more, so it was not run. Call the tool \
     again without `inputResponses` and `requestState`.";
 const RESTARTS: &str = " and starts the guard again.";
-const UNDECIDED: &str = "No reviewer decided in time, so the call was not run.";
-const CANCELLED: &str = "cancelled by the client before the call ran";
-const UNAVAILABLE: &str = "The approval gateway cannot be reached, so the call was not run. Tell your user.";
+pub(crate) const UNDECIDED: &str = "No reviewer decided in time, so the call was not run.";
+/// The note of a call that its client cancelled before it ran.
+pub(crate) const CANCELLED: &str = "cancelled by the client before the call ran";
+pub(crate) const UNAVAILABLE: &str = "The approval gateway cannot be reached, so the call was not run. Tell your user.";
+
 /// The decision on a call.
 #[derive(Debug)]
 pub enum CallVerdict {
@@ -48,6 +50,7 @@ pub struct ToolGuard<A> {
     pub approvals: A,
     pub pins: Arc<ToolPins>,
     pub continuations: Arc<Continuations>,
+    pub tasks: Arc<TaskRuns>,
     /// The name of the server, before the names of its tools in policies.
     pub server: Option<String>,
     /// Keeps the calls of one caller apart from those of others.
@@ -78,7 +81,7 @@ impl<A: Approvals> ToolGuard<A> {
         for _ in 0..LOST_MAX {
             let key = random::uuid_v4().to_string();
             let approved = tokio::select! {
-                approved = self.approved(&key, &call, request.link, until) => approved,
+                approved = self.approved(&key, &call, request, until) => approved,
                 () = stop.notified() => {
                     self.withdraw(&key, &call).await;
                     return CallVerdict::Withdrawn;
@@ -101,6 +104,7 @@ impl<A: Approvals> ToolGuard<A> {
                 Err(NoApproval::Used) => {}
                 Err(NoApproval::Pending(asked)) => return CallVerdict::NotRun(request.pending(&asked)),
                 Err(NoApproval::Because(why)) => return CallVerdict::NotRun(request.not_run(&why)),
+                Err(NoApproval::Unreachable) => return CallVerdict::NotRun(request.not_run(UNAVAILABLE)),
             }
         }
         CallVerdict::NotRun(request.not_run(EXPIRED))
@@ -147,7 +151,7 @@ impl<A: Approvals> ToolGuard<A> {
     }
 
     /// Returns the name of a call. Equal calls of one caller have equal names.
-    fn call_name(&self, request: &ToolRequest) -> String {
+    pub(crate) fn call_name(&self, request: &ToolRequest) -> String {
         let call = json!([self.caller, request.name, request.arguments]);
         Digest::of_file(canonical(&call).as_bytes()).to_string()
     }
@@ -170,18 +174,18 @@ impl<A: Approvals> ToolGuard<A> {
         &self,
         key: &str,
         call: &AskedCall,
-        link: LinkSupport,
+        request: &ToolRequest,
         until: Instant,
     ) -> Result<Approval, NoApproval> {
         let mut approval = self.approvals.ask(key, call).await.map_err(|it| because(&it))?;
         // The gateway returns what it was sent. Anything else would be another call.
         if approval.arguments != call.arguments {
-            return Err(NoApproval::Because(UNAVAILABLE.to_owned()));
+            return Err(NoApproval::Unreachable);
         }
         while approval.status == ApprovalStatus::Pending {
             let left = until.saturating_duration_since(SystemClock.instant());
-            if left.is_zero() || link.asks_first(&approval) {
-                return Err(NoApproval::Pending(approval));
+            if left.is_zero() || request.has_tasks || request.link.asks_first(&approval) {
+                return Err(NoApproval::Pending(Box::new(approval)));
             }
             approval = self.approvals.read(&approval.id, left).await.map_err(|it| because(&it))?;
         }
@@ -198,7 +202,7 @@ impl<A: Approvals> ToolGuard<A> {
     }
 
     /// Uses an approval.
-    async fn used(&self, approval: &Approval) -> Result<UsedApproval, NoApproval> {
+    pub(crate) async fn used(&self, approval: &Approval) -> Result<UsedApproval, NoApproval> {
         let begun = SystemClock.instant();
         match self.approvals.consume(&approval.id).await {
             // The call needs the rest of the lease. After it, an administrator must find out the outcome.
@@ -206,8 +210,8 @@ impl<A: Approvals> ToolGuard<A> {
                 self.report_failure(&approval.id, "the approval arrived too late to run the call").await;
                 Err(NoApproval::Because(EXPIRED.to_owned()))
             }
-            Ok(used) if used.approval.consumed && used.approval.arguments == approval.arguments => Ok(used),
-            Ok(_) => Err(NoApproval::Because(UNAVAILABLE.to_owned())),
+            Ok(used) if used.approval.is_used() && used.approval.arguments == approval.arguments => Ok(used),
+            Ok(_) => Err(NoApproval::Unreachable),
             Err(ApprovalFailure::Refused { code, .. }) if code == "already_consumed" => Err(NoApproval::Used),
             Err(ApprovalFailure::Refused { code, .. }) if code == "approval_expired" => {
                 Err(NoApproval::Because(EXPIRED.to_owned()))
@@ -220,26 +224,35 @@ impl<A: Approvals> ToolGuard<A> {
 }
 
 /// Why a call has no approval that can be used.
-enum NoApproval {
+pub(crate) enum NoApproval {
     /// An equal call was faster, so this call asks again.
     Used,
     /// Reviewers have not decided yet.
-    Pending(Approval),
+    Pending(Box<Approval>),
     /// The reason for the model.
     Because(String),
+    /// The gateway cannot be reached. The approval may have been used.
+    Unreachable,
 }
 
 /// Returns why a decided request cannot be used.
 fn refused(approval: &Approval) -> Option<NoApproval> {
     let because = |why: &str| Some(NoApproval::Because(why.to_owned()));
     match (approval.status, approval.note.as_deref()) {
-        (ApprovalStatus::Approved, _) if !approval.consumed => None,
+        (ApprovalStatus::Approved, _) if !approval.is_used() => None,
         // The client of an equal call cancelled the request.
         (ApprovalStatus::Approved | ApprovalStatus::Cancelled, _) => Some(NoApproval::Used),
-        (ApprovalStatus::Denied, Some(note)) => because(&format!("This call was denied and was not run: {note}")),
-        (ApprovalStatus::Denied, None) => because("This call was denied and was not run."),
+        (ApprovalStatus::Denied, note) => because(&denial(note)),
         (ApprovalStatus::Expired, _) => because(UNDECIDED),
-        (ApprovalStatus::Pending, _) => Some(NoApproval::Pending(approval.clone())),
+        (ApprovalStatus::Pending, _) => Some(NoApproval::Pending(Box::new(approval.clone()))),
+    }
+}
+
+/// Returns the words about a denied call.
+pub(crate) fn denial(note: Option<&str>) -> String {
+    match note {
+        Some(note) => format!("This call was denied and was not run: {note}"),
+        None => "This call was denied and was not run.".to_owned(),
     }
 }
 
@@ -253,10 +266,13 @@ async fn is_stopped(stop: &Notify) -> bool {
 }
 
 fn because(failure: &ApprovalFailure) -> NoApproval {
-    NoApproval::Because(words(failure))
+    match failure {
+        ApprovalFailure::Refused { .. } => NoApproval::Because(words(failure)),
+        ApprovalFailure::Unavailable => NoApproval::Unreachable,
+    }
 }
 
-fn words(failure: &ApprovalFailure) -> String {
+pub(crate) fn words(failure: &ApprovalFailure) -> String {
     match failure {
         ApprovalFailure::Refused { message, .. } => {
             format!("The approval gateway refused this call, so it was not run: {message}")

@@ -11,6 +11,7 @@ use url::Url;
 
 use crate::continuations::Continuations;
 use crate::open_calls::OpenCalls;
+use crate::task_runs::TaskRuns;
 use crate::tool_list::ToolPins;
 
 /// The MCP servers behind a gateway.
@@ -25,6 +26,7 @@ pub struct McpUpstream {
     pub client: HttpClient,
     pub pins: Arc<ToolPins>,
     pub continuations: Arc<Continuations>,
+    pub tasks: Arc<TaskRuns>,
     pub calls: OpenCalls,
 }
 
@@ -49,6 +51,7 @@ impl McpUpstreams {
                 client: client.clone(),
                 pins: Arc::new(ToolPins::open(Some(folder.join(&it.name)))?),
                 continuations: Arc::default(),
+                tasks: Arc::default(),
                 calls: OpenCalls::default(),
             };
             Ok((it.name.clone(), Arc::new(upstream)))

@@ -27,11 +27,12 @@ impl McpMessage {
         serde_json::from_slice(line).ok()
     }
 
-    /// Returns the name of the tool or the URI of the resource, for the `mcp-name` header.
+    /// Returns the name of the tool, the URI of the resource or the id of the task, for the `mcp-name` header.
     pub fn name(&self) -> Option<&str> {
         let member = match self.method.as_deref()? {
             "tools/call" | "prompts/get" => "name",
             "resources/read" => "uri",
+            "tasks/get" | "tasks/update" | "tasks/cancel" => "taskId",
             _ => return None,
         };
         self.params.get(member)?.as_str()

@@ -14,7 +14,7 @@ use countersign_domain::threads::rejected_request::RejectedRequest;
 use countersign_domain::threads::thread::Thread;
 use countersign_domain::threads::tool_call::Tool;
 use countersign_domain::threads::transition::{Rejection, Transition};
-use countersign_domain::writes::write::Write;
+use countersign_domain::writes::write::{Write, WriteState};
 use countersign_store::record::Stored;
 use countersign_store::records::event_alias;
 
@@ -43,6 +43,8 @@ pub struct ApprovalRequestView {
     pub review: Option<ReviewId>,
     /// The use of the approval.
     pub consumed_at: Option<Timestamp>,
+    /// Whether the lease of the use has ended without a report.
+    pub outcome_is_unknown: bool,
 }
 
 /// The decision on an approval request.
@@ -133,7 +135,11 @@ impl ApprovalRequests {
             EventType::TransitionRejected => self.rejected(&keys, &own.request, &event, sent).await?,
             _ => self.judged(&keys, token, &event).await?,
         };
-        let consumed_at = self.use_of(&keys, &own.thread).await?.map(|it| it.reserved_at);
+        let used = self.use_of(&keys, &own.thread).await?;
+        let now = self.core.now();
+        let is_unreported = |it: &Write| matches!(it.state, WriteState::Reserved {} | WriteState::Resolved { .. });
+        let outcome_is_unknown =
+            own.request.outcome.is_none() && used.as_ref().is_some_and(|it| is_unreported(it) && !it.is_live(now));
         Ok(ApprovalRequestView {
             id: id_in(&own.thread.id).ok_or(MISSING)?.to_owned(),
             request: own.request,
@@ -142,7 +148,8 @@ impl ApprovalRequests {
             created_at: own.thread.created_at,
             review: own.thread.hold,
             decision: decided.decision,
-            consumed_at,
+            consumed_at: used.map(|it| it.reserved_at),
+            outcome_is_unknown,
         })
     }
 
@@ -279,6 +286,7 @@ pub(super) fn allowed_view(
         decision: Some(allowed_decision(allowed)),
         review: None,
         consumed_at: None,
+        outcome_is_unknown: false,
     }
 }
 

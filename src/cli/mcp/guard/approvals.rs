@@ -8,7 +8,7 @@ use countersign_adapters::clock::{Clock as _, SystemClock};
 use countersign_adapters::random;
 use countersign_domain::primitives::secret::Secret;
 use countersign_mcp_guard::approvals::{
-    AllowedTools, Approval, ApprovalFailure, ApprovalStatus, Approvals, AskedCall, UsedApproval, lease_of,
+    AllowedTools, Approval, ApprovalFailure, ApprovalStatus, ApprovalUse, Approvals, AskedCall, UsedApproval, lease_of,
 };
 use reqwest::{Client, Method, RequestBuilder, StatusCode};
 use serde::Deserialize;
@@ -37,31 +37,73 @@ const VERIFICATION: &str = "countersign-verification";
 /// The header with the page of a pending review.
 const REVIEW: &str = "countersign-review";
 
+/// The header of an approval whose lease has ended without an outcome.
+const OUTCOME: &str = "countersign-outcome";
+
 /// An approval request, as the protocol writes it.
 #[derive(Deserialize)]
 struct WireApproval {
     id: String,
+    tool: String,
+    server: Option<String>,
     status: String,
     arguments: Map<String, Value>,
+    agent_reasoning: Option<String>,
+    created_at: String,
     decision: Option<WireDecision>,
-    consumption: Option<Value>,
+    consumption: Option<WireConsumption>,
 }
 
 #[derive(Deserialize)]
 struct WireDecision {
     note: Option<String>,
+    decided_at: String,
+}
+
+#[derive(Deserialize)]
+struct WireConsumption {
+    consumed_at: String,
+    outcome: Option<WireOutcome>,
+}
+
+#[derive(Deserialize)]
+struct WireOutcome {
+    status: String,
+    note: Option<String>,
+    reported_at: String,
 }
 
 impl WireApproval {
     fn approval(self, answer: &GatewayAnswer) -> Result<Approval, ApprovalFailure> {
+        let mut updated_at = self.created_at.clone();
+        let note = self.decision.and_then(|it| {
+            updated_at = it.decided_at;
+            it.note
+        });
+        let usage = match self.consumption {
+            None => ApprovalUse::Unused,
+            Some(WireConsumption { outcome: Some(outcome), .. }) => {
+                updated_at = outcome.reported_at;
+                ApprovalUse::Ended { succeeded: outcome.status == "succeeded", note: outcome.note }
+            }
+            Some(WireConsumption { consumed_at, outcome: None }) => {
+                updated_at = consumed_at;
+                if answer.outcome_is_unknown { ApprovalUse::Unknown } else { ApprovalUse::Used }
+            }
+        };
         Ok(Approval {
             is_new: answer.status == StatusCode::CREATED,
             page: answer.page.clone(),
             status: ApprovalStatus::read(&self.status).ok_or(ApprovalFailure::Unavailable)?,
             id: self.id,
+            tool: self.tool,
+            server: self.server,
             arguments: self.arguments,
-            note: self.decision.and_then(|it| it.note),
-            consumed: self.consumption.is_some(),
+            reasoning: self.agent_reasoning,
+            note,
+            usage,
+            created_at: self.created_at,
+            updated_at,
         })
     }
 }
@@ -73,6 +115,8 @@ struct GatewayAnswer {
     verification: Option<String>,
     /// The page of a pending review.
     page: Option<String>,
+    /// Whether the lease of a used approval has ended without an outcome.
+    outcome_is_unknown: bool,
     body: Vec<u8>,
 }
 
@@ -106,8 +150,11 @@ impl Approvals for GatewayApprovals {
     }
 
     async fn read(&self, id: &str, wait: Duration) -> Result<Approval, ApprovalFailure> {
-        let secs = wait.as_secs().clamp(1, WAIT_SECS_MAX);
-        self.send(Method::GET, &format!("/requests/{id}?wait={secs}s"), None, None).await
+        let path = match wait.is_zero() {
+            true => format!("/requests/{id}"),
+            false => format!("/requests/{id}?wait={}s", wait.as_secs().clamp(1, WAIT_SECS_MAX)),
+        };
+        self.send(Method::GET, &path, None, None).await
     }
 
     async fn consume(&self, id: &str) -> Result<UsedApproval, ApprovalFailure> {
@@ -200,7 +247,14 @@ async fn whole(request: RequestBuilder) -> reqwest::Result<GatewayAnswer> {
     let answer = request.send().await?;
     let header = |name| answer.headers().get(name).and_then(|it| it.to_str().ok()).map(str::to_owned);
     let (verification, page) = (header(VERIFICATION), header(REVIEW));
-    Ok(GatewayAnswer { status: answer.status(), verification, page, body: answer.bytes().await?.into() })
+    let outcome_is_unknown = header(OUTCOME).as_deref() == Some("unknown");
+    Ok(GatewayAnswer {
+        status: answer.status(),
+        verification,
+        page,
+        outcome_is_unknown,
+        body: answer.bytes().await?.into(),
+    })
 }
 
 fn is_passing(status: StatusCode) -> bool {

@@ -35,6 +35,7 @@ pub fn run(args: &McpGuardArgs) -> Result<CommandExit, CliError> {
         approvals: approvals.clone(),
         pins: Arc::clone(&pins),
         continuations: Arc::default(),
+        tasks: Arc::default(),
         server: args.name.clone(),
         // A guard has one caller.
         caller: String::new(),

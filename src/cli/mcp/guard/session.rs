@@ -8,6 +8,8 @@ use countersign_mcp_guard::message::{self, ClientMessage, MESSAGE_BYTES_MAX, Ref
 use countersign_mcp_guard::open_calls::{CallEnd, CallProgress, CancelledCall, ForwardedCall, OpenCalls};
 use countersign_mcp_guard::review_link::{self, LinkSupport};
 use countersign_mcp_guard::server_message::{self, ServerResponse};
+use countersign_mcp_guard::task_guard::TaskVerdict;
+use countersign_mcp_guard::task_request::{self, TaskRequest};
 use countersign_mcp_guard::tool_guard::{CallVerdict, ToolGuard};
 use serde_json::Value;
 use tokio::io::{AsyncBufRead, BufReader};
@@ -26,6 +28,8 @@ pub struct GuardSession {
     calls: OpenCalls,
     /// Whether the client can show links. It says so when the session begins.
     links: AtomicBool,
+    /// Whether the client supports tasks. It says so when it asks for the capabilities of the server.
+    has_tasks: AtomicBool,
 }
 
 /// The two directions of a session.
@@ -37,7 +41,7 @@ struct Lines {
 
 impl GuardSession {
     pub fn new(guard: ToolGuard<GatewayApprovals>) -> Self {
-        Self { guard, calls: OpenCalls::default(), links: AtomicBool::new(false) }
+        Self { guard, calls: OpenCalls::default(), links: AtomicBool::default(), has_tasks: AtomicBool::default() }
     }
 
     /// Runs until the client or the server ends.
@@ -109,10 +113,11 @@ impl GuardSession {
                         });
                     }
                 },
+                Ok(ClientMessage::Task(request)) => {
+                    drop(tasks.spawn(Arc::clone(&self).answer_task(request, lines.clone())));
+                }
                 Ok(ClientMessage::Other) => {
-                    if serde_json::from_slice(&line).is_ok_and(|it| review_link::begins_with_links(&it)) {
-                        self.links.store(true, Ordering::Relaxed);
-                    }
+                    self.note_capabilities(&line);
                     let _ = lines.to_server.send(line).await;
                 }
                 Err(refused) => drop(lines.to_client.send(message::refusal(&refused)).await),
@@ -123,6 +128,13 @@ impl GuardSession {
         Ok(())
     }
 
+    /// Notes how the client can be answered while a call waits.
+    fn note_capabilities(&self, line: &[u8]) {
+        let message: Value = serde_json::from_slice(line).unwrap_or_default();
+        self.links.fetch_or(review_link::begins_with_links(&message), Ordering::Relaxed);
+        self.has_tasks.fetch_or(task_request::is_discovery(&message), Ordering::Relaxed);
+    }
+
     async fn listen_to_server(self: Arc<Self>, mut from: mpsc::Receiver<ServerLine>, to_client: mpsc::Sender<Vec<u8>>) {
         let mut reports = JoinSet::new();
         while let Some(line) = from.recv().await {
@@ -131,12 +143,14 @@ impl GuardSession {
                 ServerLine::Message(line) => line,
                 ServerLine::Lost { id, why } => {
                     // Without a report, the gateway records the outcome as unknown after the lease.
-                    self.calls.end(&id.to_string());
-                    let _ = to_client.send(message::error(&id, &why)).await;
+                    let end = self.calls.end(&id.to_string());
+                    if !matches!(end, CallEnd::Sent(sent) if self.guard.tasks.fail(&sent.request, &why)) {
+                        let _ = to_client.send(message::error(&id, &why)).await;
+                    }
                     continue;
                 }
             };
-            let Some(message) = server_message::from_server(&line) else {
+            let Some(mut message) = server_message::from_server(&line) else {
                 // Some servers print other lines too.
                 continue;
             };
@@ -144,13 +158,25 @@ impl GuardSession {
                 match self.calls.end(&response.id.to_string()) {
                     // The server has not got this call.
                     CallEnd::NotSent => continue,
-                    CallEnd::Sent(sent) if response.result.is_final() => {
-                        drop(reports.spawn(Arc::clone(&self).report(sent, response)));
+                    CallEnd::Sent(sent) => {
+                        let asked = sent.request.clone();
+                        if !response.result.is_final() {
+                            // The client can continue the call at once.
+                            self.guard.report(&sent, &response.result).await;
+                        }
+                        let is_of_task = self.guard.tasks.record(&asked, &message, &response.result);
+                        if response.result.is_final() {
+                            drop(reports.spawn(Arc::clone(&self).report(sent, response)));
+                        }
+                        if is_of_task {
+                            continue;
+                        }
                     }
-                    // The client can continue the call at once.
-                    CallEnd::Sent(sent) => self.guard.report(&sent, &response.result).await,
                     CallEnd::NoCall => {}
                 }
+            }
+            if self.has_tasks.load(Ordering::Relaxed) {
+                server_message::offer_tasks(&mut message);
             }
             let _ = to_client.send(self.guard.shown(message).await).await;
         }
@@ -174,6 +200,18 @@ impl GuardSession {
                 let _ = lines.to_client.send(response).await;
             }
             CallVerdict::Withdrawn => self.calls.remove(&name),
+        }
+    }
+
+    /// Answers a request about a task. If its call may run, forwards the call afterwards.
+    async fn answer_task(self: Arc<Self>, request: TaskRequest, lines: Lines) {
+        match self.guard.task(&request).await {
+            TaskVerdict::Answer(_, response) => drop(lines.to_client.send(response).await),
+            TaskVerdict::Run { response, call } => {
+                let _ = lines.to_client.send(response).await;
+                self.calls.sent(call.request.id.to_string(), call.sent);
+                let _ = lines.to_server.send(call.request.with(&call.arguments)).await;
+            }
         }
     }
 

@@ -35,6 +35,9 @@ const REVIEW: HeaderName = HeaderName::from_static("countersign-review");
 /// The header with the signed reservation of a consumed approval.
 const VERIFICATION: HeaderName = HeaderName::from_static("countersign-verification");
 
+/// The header of a used approval whose lease has ended without an outcome.
+const OUTCOME: HeaderName = HeaderName::from_static("countersign-outcome");
+
 /// The body of `POST /aap/v1/requests`.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -174,7 +177,8 @@ pub async fn create(
 /// Read an approval request.
 ///
 /// Returns 200. `?wait=30s` waits up to that time for a decision. Only the instance that created a request can read it.
-/// The header `Countersign-Receipt` has the receipt of an approval by reviewers.
+/// The header `Countersign-Receipt` has the receipt of an approval by reviewers. The header `Countersign-Outcome` is
+/// `unknown` if the lease of the call has ended without a report.
 #[utoipa::path(
     get, path = "/aap/v1/requests/{id}", tag = "approval requests",
     params(
@@ -285,6 +289,9 @@ fn answer(requests: &ApprovalRequests, mut response: HttpResponseBuilder, view: 
     }
     if let Some(receipt) = view.decision.as_ref().and_then(|it| it.receipt.as_ref()) {
         put_header(&mut response, RECEIPT, receipt);
+    }
+    if view.outcome_is_unknown {
+        put_header(&mut response, OUTCOME, "unknown");
     }
     response.json(ApprovalRequestResponse::of(view))
 }

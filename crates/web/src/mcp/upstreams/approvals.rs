@@ -11,7 +11,7 @@ use countersign_domain::policy::ChangedTools;
 use countersign_domain::primitives::id::ToolName;
 use countersign_domain::threads::approval_request::{CallStatus, Submission};
 use countersign_mcp_guard::approvals::{
-    AllowedTools, Approval, ApprovalFailure, ApprovalStatus, Approvals, AskedCall, UsedApproval, lease_of,
+    AllowedTools, Approval, ApprovalFailure, ApprovalStatus, ApprovalUse, Approvals, AskedCall, UsedApproval, lease_of,
 };
 use countersign_service::Stored;
 use countersign_service::approval_requests::ApprovalRequests;
@@ -52,6 +52,9 @@ impl Approvals for ServiceApprovals {
 
     async fn read(&self, id: &str, wait: Duration) -> Result<Approval, ApprovalFailure> {
         let (requests, token) = (&self.requests, &self.token);
+        if wait.is_zero() {
+            return requests.view(token, id).await.map(|it| self.approval(&it)).map_err(|it| self.failure(it));
+        }
         let look = || async move { Ok(Some(requests.view(token, id).await?).filter(|it| it.decision.is_some())) };
         let view = match poll_until(&self.waiting, token, wait, look).await {
             Ok(Some(view)) => Ok(view),
@@ -96,8 +99,12 @@ impl ServiceApprovals {
     }
 
     fn approval(&self, view: &ApprovalRequestView) -> Approval {
+        let decided_at = view.decision.as_ref().map(|it| it.at);
+        let updated_at = view.outcome().map(|it| it.at).or(view.consumed_at).or(decided_at);
         Approval {
             id: view.id.clone(),
+            tool: view.tool().to_owned(),
+            server: view.request.server.clone(),
             status: match view.decision.as_ref().map(|it| it.status) {
                 None => ApprovalStatus::Pending,
                 Some(RequestStatus::Approved) => ApprovalStatus::Approved,
@@ -107,10 +114,24 @@ impl ServiceApprovals {
             },
             arguments: view.call.arguments.clone(),
             note: view.decision.as_ref().and_then(|it| it.note.clone()),
-            consumed: view.consumed_at.is_some(),
+            reasoning: view.reasoning.clone(),
+            usage: usage(view),
             is_new: false,
             page: self.requests.page(view),
+            created_at: view.created_at.to_string(),
+            updated_at: updated_at.unwrap_or(view.created_at).to_string(),
         }
+    }
+}
+
+fn usage(view: &ApprovalRequestView) -> ApprovalUse {
+    match (view.outcome(), view.consumed_at) {
+        (Some(outcome), _) => {
+            ApprovalUse::Ended { succeeded: outcome.status == CallStatus::Succeeded, note: outcome.note.clone() }
+        }
+        (None, Some(_)) if view.outcome_is_unknown => ApprovalUse::Unknown,
+        (None, Some(_)) => ApprovalUse::Used,
+        (None, None) => ApprovalUse::Unused,
     }
 }
 

@@ -167,6 +167,7 @@ impl UpstreamCaller {
             approvals,
             pins: Arc::clone(&upstream.pins),
             continuations: Arc::clone(&upstream.continuations),
+            tasks: Arc::clone(&upstream.tasks),
             server: Some(upstream.name.clone()),
             caller: token.record.id.to_string(),
             wait: WAIT.min(app.edge.wait_max),
@@ -181,7 +182,7 @@ impl UpstreamCaller {
         let (head, told) = oneshot::channel();
         let (pieces, body) = mpsc::channel(1);
         let alone = random::uuid_v4().to_string();
-        let exchange = Exchange { upstream, guard, client, headers, alone, pieces };
+        let exchange = Exchange { upstream, guard, client, headers, offers_tasks: false, alone, pieces };
         // In a task of its own, a call goes on to its outcome if its client disconnects.
         tokio::spawn(async move {
             let _permit = self.permit;

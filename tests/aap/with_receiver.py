@@ -39,7 +39,13 @@ async def provision(receiver: Receiver, address: str, **options: Any) -> Provisi
 
 async def main() -> None:
     receiver = Receiver(resumers={"plain": woken})
-    server = uvicorn.Server(uvicorn.Config(receiver.asgi(), port=0, log_level="error", lifespan="off"))
+    serve, delay = receiver.asgi(), 0.0
+
+    async def late(scope: Any, receive: Any, send: Any) -> None:
+        await asyncio.sleep(delay)
+        await serve(scope, receive, send)
+
+    server = uvicorn.Server(uvicorn.Config(late, port=0, log_level="error", lifespan="off"))
     serving = asyncio.create_task(server.serve())
     while not server.started:
         await asyncio.sleep(0.01)
@@ -51,6 +57,7 @@ async def main() -> None:
         command = json.loads(line)
         match command["do"]:
             case "provision":
+                delay = command.get("delay", 0.0)
                 made = await provision(receiver, address, instance_name=command.get("name"))
             case "provision another registration":
                 # The receiver that serves does not know this registration.

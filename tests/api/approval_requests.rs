@@ -37,6 +37,7 @@ on_both! {
     equal_calls_at_once_share_one_review_and_one_uses_its_approval,
     only_an_approval_that_can_be_used_is_shared,
     each_equal_call_that_the_policy_allows_has_a_request_of_its_own,
+    call_without_approval_is_asked_three_times_only,
 }
 
 /// A flow in which the agent may read, must ask for refunds, and may delete nothing.
@@ -240,7 +241,8 @@ async fn denied_call_is_never_used(scene: ApiScenario) {
 }
 
 async fn call_is_used_by_one_of_many_concurrent_requests(scene: ApiScenario) {
-    let it = Instance::new(&scene.gateway, "bot").await;
+    let g = &scene.gateway;
+    let it = Instance::new(g, "bot").await;
     let asked = it.asks_to_search("k1").await;
     let keys: Vec<String> = (0..20).map(|it| format!("c{it}")).collect();
     let answers = join_all(keys.iter().map(|key| it.consume(&asked, key))).await;
@@ -255,6 +257,13 @@ async fn call_is_used_by_one_of_many_concurrent_requests(scene: ApiScenario) {
     let together = join_all((0..20).map(|_| it.ask("k2", &again))).await;
     let ids: BTreeSet<String> = together.iter().filter_map(|it| it.body["id"].as_str().map(str::to_owned)).collect();
     assert_eq!(ids.len(), 1, "one key is one request");
+    assert_eq!(together.iter().filter(|it| it.status == 201).count(), 1, "and has one first answer");
+    let url = format!("{}{}/consume", g.url, path(&together[0].body));
+    let used =
+        join_all((0..8).map(|_| g.http.post(&url).bearer_auth(&it.token).header("idempotency-key", "c").send())).await;
+    let firsts =
+        used.iter().flatten().filter(|it| it.status() == 200 && it.headers().get("idempotency-replayed").is_none());
+    assert_eq!(firsts.count(), 1);
     scene.passes_an_audit().await;
 }
 
@@ -572,5 +581,27 @@ async fn each_equal_call_that_the_policy_allows_has_a_request_of_its_own(scene: 
         assert_eq!(it.shares(key, &search).await["id"], asked["id"], "the same key again");
         it.consume(asked, key).await.expect(200);
     }
+    scene.passes_an_audit().await;
+}
+
+async fn call_without_approval_is_asked_three_times_only(scene: ApiScenario) {
+    let g = &scene.gateway;
+    let (it, other) = (Instance::new(g, "bot").await, Instance::new(g, "other").await);
+    let denied = it.asks_for_refund("k1").await;
+    decides(g, &denied, VoteVerdict::Deny, Some("not this week")).await;
+    it.cancel(&it.asks_for_refund("k2").await).await.expect(200);
+    let third = it.asks_for_refund("k3").await;
+    let review = held(g, &third).await["review"]["id"].as_str().unwrap().try_into().unwrap();
+    let earlier = g.service.reviews.review(&review, &g.alice).await.unwrap().denied_before.unwrap();
+    assert_eq!((earlier.times, earlier.comment.as_deref()), (1, Some("not this week")));
+    decides(g, &third, VoteVerdict::Deny, None).await;
+    let told = it.ask("k4", &call("refund", json!({"amount": 40}))).await.expect(201);
+    assert_eq!(told["status"], "denied");
+    assert!(told["decision"]["note"].as_str().unwrap().contains("used up its attempts"), "{told}");
+    // Other calls, and those of other instances, are counted by themselves.
+    assert_eq!(it.ask("k5", &call("refund", json!({"amount": 41}))).await.expect(201)["status"], "pending");
+    assert_eq!(other.asks_for_refund("k1").await["status"], "pending");
+    g.pass(Duration::from_secs(25 * 3600));
+    assert_eq!(it.asks_for_refund("k6").await["status"], "pending");
     scene.passes_an_audit().await;
 }

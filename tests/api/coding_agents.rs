@@ -416,18 +416,19 @@ async fn malformed_hook_is_refused(scene: ApiScenario) {
     for member in ["session_id", "hook_event_name", "tool_name", "tool_input", "tool_use_id"] {
         let mut body = reads("t1");
         body.as_object_mut().unwrap().remove(member);
-        assert_eq!(it.hook("", &body).await.status, 400, "{member}");
+        it.before(&body).await.is("deny", "");
         body[member] = json!(["x"]);
-        assert_eq!(it.hook("", &body).await.status, 400, "{member}");
+        it.before(&body).await.is("deny", "");
     }
     let mut body = reads("t1");
     body["hook_event_name"] = json!("Stop");
     assert_eq!(it.hook("", &body).await.status, 400);
+    // The model chooses the input.
     let twice = r#"{"hook_event_name": "PreToolUse", "session_id": "s", "tool_use_id": "t", "tool_name": "Read",
         "tool_input": {"file_path": "/a", "file_path": "/secret"}}"#;
     let url = format!("{}/v1/hooks/claude-code", it.g.url);
     let sent = it.g.http.post(url).bearer_auth(&it.token).header("content-type", "application/json").body(twice);
-    assert_eq!(sent.send().await.unwrap().status(), 400);
+    HookAnswer(ApiResponse::of(sent.send().await.unwrap()).await.expect(200)).is("deny", "");
     it.before(&call("", "Read", json!({}))).await.is("deny", "/tool_use_id");
 }
 

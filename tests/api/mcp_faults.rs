@@ -16,7 +16,7 @@ use serde_json::json;
 
 use crate::gateway::{TestGateway, spawn_with_policy, token};
 use crate::guarded::{GuardedClient, blocking, decides, outcomes, threads};
-use crate::mcp_upstreams::ScriptedServer;
+use crate::scripted_mcp_server::ScriptedServer;
 
 /// A flow whose agent may call each tool of the server.
 const POLICY: &str = r#"

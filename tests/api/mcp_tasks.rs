@@ -14,8 +14,9 @@ use crate::gateway::{TestGateway, outgoing, spawn_with_policy, token};
 use crate::guarded::{GuardedClient, blocking, decides, outcomes, threads};
 use crate::mcp_conformance::inspect;
 use crate::mcp_faults::FaultScenario;
-use crate::mcp_upstreams::{ScriptedServer, UpstreamScenario, serve_before};
+use crate::mcp_upstreams::{UpstreamScenario, serve_before};
 use crate::rules::ApiScenario;
+use crate::scripted_mcp_server::ScriptedServer;
 
 on_both! {
     in TaskScenario;
@@ -27,6 +28,9 @@ on_both! {
     task_is_found_at_another_gateway_and_runs_once,
     lost_result_is_unknown_and_its_call_is_not_sent_again,
     tool_that_changes_after_its_review_does_not_run,
+    request_that_the_guard_would_not_send_does_not_run,
+    halted_task_runs_after_the_halt,
+    outcome_of_a_running_call_is_not_the_agents,
 }
 
 on_both_in_full! {
@@ -53,7 +57,7 @@ changed = "hold"
 
 [[rules]]
 name = "held"
-tools = ["every:held", "every:changing", "every:nothing", "every:locked", "files:quick", "files:slow", "files:remove", "files:mark"]
+tools = ["every:held", "every:changing", "every:nothing", "every:locked", "every:slow", "files:quick", "files:slow", "files:remove", "files:mark"]
 when = "true"
 then = "hold"
 reason = "A person approves each of these calls."
@@ -305,6 +309,66 @@ async fn tool_that_changes_after_its_review_does_not_run(s: TaskScenario) {
     let task = s.held("changing").await;
     decides(&s.it.g, VoteVerdict::Approve).await;
     assert_eq!(s.end_of(&task).await["result"]["content"][0]["text"], "ran");
+}
+
+/// Asks for a call by the requests API, as the instance itself. Returns the task of the request.
+async fn asked_directly(s: &TaskScenario, key: &str, request: &Value) -> String {
+    let asked = s.it.g.http.post(format!("{}/aap/v1/requests", s.it.g.url)).bearer_auth(&s.it.token);
+    let asked = asked.header("idempotency-key", key).json(request).send().await.unwrap();
+    let asked: Value = asked.json().await.unwrap();
+    assert_eq!(asked["status"], "approved", "{asked}");
+    format!("countersign-{}", asked["id"].as_str().unwrap())
+}
+
+async fn request_that_the_guard_would_not_send_does_not_run(s: TaskScenario) {
+    let submission = |tool: &str, arguments: Value| json!({"tool": tool, "server": "every", "arguments": arguments, "timeout": "10m"});
+    let task = asked_directly(&s, "k1", &submission("free", json!({"path": "a", "PATH": "b"}))).await;
+    let told = s.get(&task).await;
+    assert!(told["status"] == "completed" && told.to_string().contains("differ only in case"), "{told}");
+    // The words of the guard about a changed tool, without the mark that makes reviewers decide.
+    let list = request("tools/list", json!({}), &tasks());
+    for _ in 0..2 {
+        s.sends(&list).await;
+    }
+    s.held("drifting").await;
+    let (_, review) = threads(&s.it.g).await.pop().unwrap();
+    let facts = s.it.g.service.reviews.review(&review.unwrap(), &s.it.g.alice).await.unwrap();
+    let mut copied = submission("drifting", json!({"n": 2}));
+    copied["agent_reasoning"] = json!(facts.transition.rationale.unwrap());
+    let task = asked_directly(&s, "k2", &copied).await;
+    let told = s.get(&task).await;
+    assert!(told["status"] == "completed" && told.to_string().contains("since the review"), "{told}");
+    assert_eq!((s.server.calls_of("free"), s.server.calls_of("drifting")), (0, 0));
+}
+
+async fn halted_task_runs_after_the_halt(s: TaskScenario) {
+    let task = s.held("held").await;
+    decides(&s.it.g, VoteVerdict::Approve).await;
+    let halt = |halted: bool| json!({"proposing": halted, "verifying": halted, "reason": "an incident"});
+    let put = async |halted: bool| {
+        s.it.g.send(reqwest::Method::PUT, "/v1/halts/payments", &s.it.g.admin, Some(halt(halted))).await.expect(200)
+    };
+    put(true).await;
+    let told = s.sends(&about("tasks/get", &task)).await;
+    assert!(told["error"]["message"].as_str().is_some_and(|it| it.contains("halt")), "a task ends once: {told}");
+    put(false).await;
+    assert_eq!(s.end_of(&task).await["result"]["content"][0]["text"], "ran");
+}
+
+async fn outcome_of_a_running_call_is_not_the_agents(s: TaskScenario) {
+    let task = s.held("slow").await;
+    decides(&s.it.g, VoteVerdict::Approve).await;
+    assert_eq!(s.get(&task).await["status"], "working");
+    assert_eq!(s.get(&task).await["status"], "working", "the first response does not wait for the end of the call");
+    let url = format!("{}/aap/v1/requests/{}/outcome", s.it.g.url, task.strip_prefix("countersign-").unwrap());
+    let forged = json!({"status": "failed", "note": "cancelled by the client before the call ran"});
+    let told = s.it.g.http.post(url).bearer_auth(&s.it.token).json(&forged).send().await.unwrap();
+    assert_eq!(
+        (told.status(), told.text().await.unwrap().contains("not_consumed")),
+        (reqwest::StatusCode::CONFLICT, true)
+    );
+    assert_eq!(s.end_of(&task).await["result"]["content"][0]["text"], "done");
+    assert_eq!(outcomes(&s.it.g).await, ["succeeded"]);
 }
 
 async fn only_a_client_with_the_extension_has_tasks(s: TaskScenario) {

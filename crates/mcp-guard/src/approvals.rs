@@ -25,6 +25,8 @@ pub struct AskedCall {
 #[derive(Clone, Debug, Default)]
 pub struct AllowedTools {
     pub names: BTreeSet<String>,
+    /// The tools of the same server that the policy names and the list does not have.
+    pub missing: Vec<String>,
     /// Whether reviewers decide about calls of tools whose definition has changed. Otherwise they are refused.
     pub holds_changed: bool,
 }
@@ -39,6 +41,8 @@ pub struct Approval {
     pub status: ApprovalStatus,
     /// The arguments, as the gateway knows them.
     pub arguments: Map<String, Value>,
+    /// Whether the request says that the server has changed the tool's definition.
+    pub tool_has_changed: bool,
     /// The reason for the call, as reviewers see it.
     pub reasoning: Option<String>,
     /// The reason of the decision.
@@ -56,6 +60,11 @@ pub struct Approval {
 impl Approval {
     pub fn is_used(&self) -> bool {
         self.usage != ApprovalUse::Unused
+    }
+
+    /// Returns the change of the tool's definition that reviewers decided about. The guard sends it as the reason.
+    pub fn change(&self) -> Option<&String> {
+        self.reasoning.as_ref().filter(|_| self.tool_has_changed)
     }
 }
 
@@ -112,6 +121,15 @@ pub enum ApprovalFailure {
     Refused { code: String, message: String },
     /// The gateway cannot be reached, or does not answer as a gateway.
     Unavailable,
+}
+
+impl ApprovalFailure {
+    pub fn code(&self) -> Option<&str> {
+        match self {
+            Self::Refused { code, .. } => Some(code),
+            Self::Unavailable => None,
+        }
+    }
 }
 
 /// The approval requests of one agent instance.

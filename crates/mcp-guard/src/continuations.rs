@@ -6,9 +6,17 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use countersign_adapters::clock::{Clock as _, SystemClock};
 use countersign_domain::chain::hash::Digest;
 use countersign_domain::json::canonical::canonical;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::open_calls::ForwardedCall;
+
+/// A call that goes on after the server asked its client for input.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ContinuedCall {
+    pub responses: Option<Value>,
+    /// The state that the server sent with its interim result.
+    pub state: Option<String>,
+}
 
 /// The most calls in memory. A call beyond it does not go on.
 const CONTINUATIONS_MAX: usize = 1_000;
@@ -55,6 +63,7 @@ mod tests {
         let call_until = |secs| ForwardedCall {
             request: "request".to_owned(),
             call: "call".to_owned(),
+            change: None,
             until: SystemClock.instant() + Duration::from_secs(secs),
         };
         open.put(&call_until(60), Some("s"));

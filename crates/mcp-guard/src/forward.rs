@@ -8,6 +8,7 @@ use tokio::sync::Notify;
 use crate::approvals::Approvals;
 use crate::exchange::{Exchange, ExchangeClient, HeadSender, PendingRequest};
 use crate::headers::RequestHeaders;
+use crate::json_rpc;
 use crate::message::{self, ClientMessage, RefusedMessage, ToolRequest};
 use crate::open_calls::CancelledCall;
 use crate::relay::RESPONSE_TIME_MAX;
@@ -130,7 +131,7 @@ impl<A: Approvals, C: ExchangeClient> Exchange<A, C> {
             }
             CallVerdict::Withdrawn => {
                 self.upstream.calls.remove(&name);
-                let cancelled = message::error(&request.id, "the call was cancelled and was not run");
+                let cancelled = json_rpc::error(&request.id, "the call was cancelled and was not run");
                 self.reply(head, 200, Some(cancelled)).await;
             }
         }
@@ -180,6 +181,6 @@ impl<A: Approvals, C: ExchangeClient> Exchange<A, C> {
             false => self.failed(pending.as_ref(), &told).await,
         }
         let id = pending.map_or(Value::Null, |it| it.id);
-        self.reply(head, 502, Some(message::error(&id, &told))).await;
+        self.reply(head, 502, Some(json_rpc::error(&id, &told))).await;
     }
 }

@@ -2,17 +2,19 @@
 //!
 //! Each `tools/call` is an approval request at the gateway. The guard forwards exactly the approved arguments, after the
 //! approval was used, and reports the result as the outcome. A call that waits for reviewers can be a task, which the
-//! client polls. Lists of tools have only the tools that the policy allows.
-//! All other messages pass unchanged. A session on standard input and output is a part of
-//! the command.
+//! client polls. Lists of tools have only the tools that the policy allows. All other messages pass unchanged. A session
+//! on standard input and output is a part of the command.
 
 pub mod approvals;
 pub mod continuations;
 pub mod exchange;
 pub mod forward;
 pub mod headers;
+pub mod json_rpc;
 pub mod message;
+pub mod metadata;
 pub mod mirrored;
+pub mod not_run;
 pub mod open_calls;
 pub mod relay;
 pub mod review_link;

@@ -6,6 +6,9 @@ use countersign_domain::json::parse::{DEPTH_CEILING, ParseLimits, parse};
 use serde_json::{Map, Value, json};
 
 use crate::approvals::Approval;
+use crate::continuations::ContinuedCall;
+use crate::json_rpc::{self, MEMBERS};
+use crate::metadata;
 use crate::review_link::{self, LinkRequest, LinkSupport};
 use crate::task_request::{self, TaskRequest};
 
@@ -44,14 +47,6 @@ pub struct ToolRequest {
     pub has_tasks: bool,
 }
 
-/// A call that goes on after the server asked its client for input.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ContinuedCall {
-    pub responses: Option<Value>,
-    /// The state that the server sent with its interim result.
-    pub state: Option<String>,
-}
-
 /// A message that the guard refuses.
 #[derive(Debug, PartialEq, Eq)]
 pub struct RefusedMessage {
@@ -60,23 +55,9 @@ pub struct RefusedMessage {
     pub why: &'static str,
 }
 
-/// The members of a JSON-RPC message.
-pub const MEMBERS: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"];
-
 /// The members of a tool call's `params`. A task of the server has no outcome when it is answered, so `task` is not one of
 /// them.
 const CALL_MEMBERS: [&str; 5] = ["name", "arguments", "_meta", "inputResponses", "requestState"];
-
-/// The metadata of the protocol, which reaches the server. Reviewers see no metadata, so no other metadata does.
-const META_MEMBERS: [&str; 5] = [
-    "progressToken",
-    "io.modelcontextprotocol/protocolVersion",
-    "io.modelcontextprotocol/clientInfo",
-    "io.modelcontextprotocol/logLevel",
-    CLIENT_CAPABILITIES,
-];
-
-const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 
 /// Returns a message of the client in a form that every parser reads alike, on one line.
 pub fn rewritten(line: &[u8]) -> Option<Vec<u8>> {
@@ -101,6 +82,8 @@ pub fn read(line: &[u8]) -> Result<ClientMessage, RefusedMessage> {
     }
     match message.get("method").and_then(Value::as_str) {
         Some("tools/call") => tool_request(message).map(ClientMessage::Call),
+        // Some servers read this as a call too.
+        Some(method) if method.eq_ignore_ascii_case("tools/call") => Err(refused("the method is not `tools/call`")),
         Some(method) if task_request::is_own(method, params) => {
             let id = id_of(&message).ok_or_else(|| refused("a request about a task needs an id"))?;
             Ok(ClientMessage::Task(TaskRequest::of(id, method, params.unwrap_or(&Value::Null))))
@@ -135,7 +118,7 @@ fn tool_request(message: Map<String, Value>) -> Result<ToolRequest, RefusedMessa
         Some(_) => return Err(refused("`arguments` must be an object")),
     };
     let name = name.to_owned();
-    let meta = meta_of(params.get("_meta"));
+    let meta = metadata::forwarded(params.get("_meta"));
     let (responses, state) = (params.get("inputResponses").cloned(), params.get("requestState"));
     let state = match state {
         None => None,
@@ -145,7 +128,7 @@ fn tool_request(message: Map<String, Value>) -> Result<ToolRequest, RefusedMessa
     let is_continued = (responses.is_some() || state.is_some()) && !state.as_deref().is_some_and(review_link::is_state);
     let continued = is_continued.then_some(ContinuedCall { responses, state });
     let link = LinkSupport::of_call(params);
-    let has_tasks = task_request::is_declared(params);
+    let has_tasks = metadata::declares_tasks(params);
     Ok(ToolRequest { id: call_id, name, arguments, meta, continued, link, has_tasks })
 }
 
@@ -154,20 +137,9 @@ fn id_of(message: &Map<String, Value>) -> Option<Value> {
     message.get("id").filter(|it| it.is_string() || it.is_i64() || it.is_u64()).cloned()
 }
 
-/// Returns the metadata that reaches the server. Without the extension for tasks, the server cannot answer a call before
-/// the call ends. Its outcome would be missed.
-pub fn meta_of(sent: Option<&Value>) -> Map<String, Value> {
-    let mut meta: Map<_, _> =
-        META_MEMBERS.iter().filter_map(|it| Some(((*it).to_owned(), sent?.get(*it)?.clone()))).collect();
-    if let Some(Value::Object(extensions)) = meta.get_mut(CLIENT_CAPABILITIES).and_then(|it| it.get_mut("extensions")) {
-        extensions.remove(task_request::EXTENSION);
-    }
-    meta
-}
-
 /// Returns whether two names of an object, at any depth, differ only in case. Some servers read both as one member, so
 /// reviewers could see one value and the server use the other.
-fn has_twins(object: &Map<String, Value>) -> bool {
+pub fn has_twins(object: &Map<String, Value>) -> bool {
     // By way of upper case, because `ſ` is an `s` too.
     let names: BTreeSet<String> = object.keys().map(|it| it.to_uppercase().to_lowercase()).collect();
     names.len() < object.len() || object.values().any(contains_twins)
@@ -216,37 +188,26 @@ impl ToolRequest {
             Some(LinkRequest::Result(result)) => ("result", result),
             None => return self.not_run(&review_link::text_of(asked)),
         };
-        json!({"jsonrpc": "2.0", "id": self.id, member: value}).to_string().into_bytes()
+        json_rpc::response(&self.id, member, value)
     }
 
     /// Returns a result with the reason why the call did not run. The model reads it.
     pub fn not_run(&self, why: &str) -> Vec<u8> {
-        json!({"jsonrpc": "2.0", "id": self.id, "result": not_run(why)}).to_string().into_bytes()
+        json_rpc::response(&self.id, "result", json_rpc::not_run(why))
     }
-}
-
-/// Returns the result of a call that did not run, with the reason.
-pub fn not_run(why: &str) -> Value {
-    json!({"content": [{"type": "text", "text": why}], "isError": true})
-}
-
-/// Returns an error response.
-pub fn error(id: &Value, why: &str) -> Vec<u8> {
-    let error = json!({"code": -32000, "message": why});
-    json!({"jsonrpc": "2.0", "id": id, "error": error}).to_string().into_bytes()
 }
 
 /// Returns the error for a message that was refused.
 pub fn refusal(refused: &RefusedMessage) -> Vec<u8> {
     let id = refused.id.as_deref().and_then(|it| serde_json::from_str::<Value>(it).ok()).unwrap_or(Value::Null);
     let error = json!({"code": -32600, "message": format!("{}; the call was not run", refused.why)});
-    json!({"jsonrpc": "2.0", "id": id, "error": error}).to_string().into_bytes()
+    json_rpc::response(&id, "error", error)
 }
 
 /// Returns the error for a message whose headers have other values.
 pub fn header_mismatch(message: &Value, why: &str) -> Vec<u8> {
     let error = json!({"code": HEADER_MISMATCH, "message": format!("The headers {why}.")});
-    json!({"jsonrpc": "2.0", "id": message.get("id"), "error": error}).to_string().into_bytes()
+    json_rpc::response(message.get("id").unwrap_or(&Value::Null), "error", error)
 }
 
 #[cfg(test)]
@@ -275,6 +236,7 @@ mod tests {
             r#"{"id":1.5,"method":"tools/call","params":{"name":"read"}}"#,
             r#"{"id":1,"method":"tools/call","params":{"name":"read","arguments":[]}}"#,
             r#"{"id":1,"method":"tools/call"}"#,
+            r#"{"id":1,"method":"Tools/Call","params":{"name":"read"}}"#,
             r#"{"id":1,"method":["tools/call"],"params":{"name":"read"}}"#,
             r#"{"id":1,"method":"tools/call","params":{"name":"read","arguments":{"dest":"a","deſt":"b"}}}"#,
             r#"{"id":1,"method":"tools/call","params":{"name":"read","arguments":{"to":"a","TO":"b"}}}"#,

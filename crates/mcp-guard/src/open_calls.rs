@@ -21,6 +21,8 @@ pub struct ForwardedCall {
     pub request: String,
     /// The name of the call: equal calls of one caller have equal names.
     pub call: String,
+    /// The change of the tool's definition that the approval is about.
+    pub change: Option<String>,
     /// The end of the lease. A question of the server must be answered before it.
     pub until: Instant,
 }

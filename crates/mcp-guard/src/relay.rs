@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::approvals::Approvals;
 use crate::exchange::{Exchange, ExchangeClient, HeadSender, PendingRequest, ResponseHead};
 use crate::headers;
-use crate::message;
+use crate::json_rpc;
 use crate::open_calls::CallEnd;
 use crate::server_message;
 use crate::sse::{EVENT_BYTES_MAX, SseEvent, SseReader};
@@ -41,7 +41,7 @@ impl<A: Approvals, C: ExchangeClient> Exchange<A, C> {
         if let Some(why) = refused {
             self.failed(pending.as_ref(), why).await;
             let id = pending.map_or(Value::Null, |it| it.id);
-            return self.reply(head, 502, Some(message::error(&id, why))).await;
+            return self.reply(head, 502, Some(json_rpc::error(&id, why))).await;
         }
         let kind = response.header("content-type").unwrap_or_default().to_ascii_lowercase();
         let session = response.header(headers::SESSION).map(str::to_owned);
@@ -82,7 +82,7 @@ impl<A: Approvals, C: ExchangeClient> Exchange<A, C> {
     async fn broken(self, pending: Option<PendingRequest>, status: u16, why: &str, head: HeadSender) {
         self.forget(pending.as_ref());
         let id = pending.map_or(Value::Null, |it| it.id);
-        self.reply(head, status, Some(message::error(&id, why))).await;
+        self.reply(head, status, Some(json_rpc::error(&id, why))).await;
     }
 
     /// Passes a stream of events on, until it ends or its client disconnects.
@@ -147,6 +147,10 @@ impl<A: Approvals, C: ExchangeClient> Exchange<A, C> {
         if self.offers_tasks {
             server_message::offer_tasks(&mut message);
         }
-        self.guard.shown(message).await
+        let shown = self.guard.shown(message).await;
+        if let Some(warning) = shown.warning {
+            tracing::warn!(server = self.guard.server, "{warning}");
+        }
+        shown.line
     }
 }

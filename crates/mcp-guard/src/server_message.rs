@@ -4,8 +4,8 @@ use countersign_domain::chain::hash::Digest;
 use countersign_domain::json::canonical::canonical;
 use serde_json::{Value, json};
 
-use crate::message::MEMBERS;
-use crate::task_request::EXTENSION;
+use crate::json_rpc::MEMBERS;
+use crate::metadata::TASKS;
 
 /// The response of the server to a request.
 pub struct ServerResponse {
@@ -53,7 +53,7 @@ pub fn offer_tasks(message: &mut Value) {
         && let Some(Value::Object(capabilities)) = message.pointer_mut("/result/capabilities")
         && let Value::Object(extensions) = capabilities.entry("extensions").or_insert_with(|| json!({}))
     {
-        extensions.insert(EXTENSION.to_owned(), json!({}));
+        extensions.insert(TASKS.to_owned(), json!({}));
     }
 }
 

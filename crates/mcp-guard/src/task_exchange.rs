@@ -36,7 +36,8 @@ impl<A: Approvals, C: ExchangeClient> Exchange<A, C> {
         let (head, _told) = oneshot::channel();
         let line = request.with(&arguments);
         let pending = PendingRequest { id: request.id, is_call: true };
-        let exchange = Self { pieces, ..self };
+        // The client's response ends here.
+        self.pieces = pieces;
         let last_piece = async {
             let mut last = Vec::new();
             while let Some(piece) = body.recv().await {
@@ -44,7 +45,7 @@ impl<A: Approvals, C: ExchangeClient> Exchange<A, C> {
             }
             last
         };
-        let ((), last) = tokio::join!(exchange.pass(Method::POST, Some(line), Some(pending), head), last_piece);
+        let ((), last) = tokio::join!(self.pass(Method::POST, Some(line), Some(pending), head), last_piece);
         tasks.end_with(&asked, questions, &last);
     }
 }

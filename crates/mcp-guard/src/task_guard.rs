@@ -9,15 +9,17 @@ use serde_json::{Map, Value};
 use tokio::sync::Notify;
 
 use crate::approvals::{Approval, ApprovalFailure, ApprovalStatus, ApprovalUse, Approvals};
-use crate::message::{ContinuedCall, ToolRequest};
+use crate::continuations::ContinuedCall;
+use crate::message::{self, ToolRequest};
+use crate::not_run::{self, CANCELLED, CHANGED, UNAVAILABLE};
 use crate::open_calls::ForwardedCall;
 use crate::task_request::{NOT_NOW, TaskMethod, TaskRequest, UNKNOWN_TASK};
 use crate::task_state::TaskState;
-use crate::tool_guard::{CANCELLED, CallVerdict, NoApproval, ToolGuard, UNAVAILABLE, words};
+use crate::tool_guard::{CallVerdict, NoApproval, ToolGuard};
 
 const NO_SUCH_TASK: &str = "There is no task with this id.";
-const CHANGED: &str = "The server has changed the definition of the tool since the review, so the call was not run. List the tools, and call \
-    the tool again.";
+const TWINS: &str =
+    "Two names in the arguments differ only in case, and servers can read them as one. The call was not run.";
 
 /// The decision on a request about a task.
 #[derive(Debug)]
@@ -64,7 +66,7 @@ impl<A: Approvals> ToolGuard<A> {
             Ok(asked) if asked.server == self.server && asked.id == *id => Ok(asked),
             Ok(_) => Err(missing()),
             Err(ApprovalFailure::Refused { code, .. }) if code == "not_found" => Err(missing()),
-            Err(failure) => Err(request.error(NOT_NOW, &words(&failure))),
+            Err(failure) => Err(request.error(NOT_NOW, &not_run::failure(&failure))),
         }
     }
 
@@ -86,15 +88,20 @@ impl<A: Approvals> ToolGuard<A> {
     /// Uses the approval of a call, and lets it run.
     async fn run(&self, request: &TaskRequest, asked: &Approval) -> Result<TaskVerdict, Vec<u8>> {
         let state = |it: &TaskState| Ok(TaskVerdict::of(request.state(asked, it)));
-        // Reviewers decided about the earlier definition.
-        if self.pins.change(&asked.tool).is_some_and(|it| asked.reasoning.as_ref() != Some(&it)) {
+        // The instance can have sent the request itself, with a call that the guard refuses.
+        if message::has_twins(&asked.arguments) {
+            return state(&TaskState::not_run(TWINS));
+        }
+        let change = self.pins.change(&asked.tool);
+        // Reviewers decided about another definition.
+        if change.as_ref() != asked.change() {
             return state(&TaskState::not_run(CHANGED));
         }
         match self.used(asked).await {
             Ok(used) => {
                 let call = self.tool_request(request, asked, None);
                 let until = SystemClock.instant() + used.lease;
-                let sent = ForwardedCall { request: asked.id.clone(), call: self.call_name(&call), until };
+                let sent = ForwardedCall { request: asked.id.clone(), call: self.call_name(&call), change, until };
                 self.tasks.begin(&asked.id);
                 let call = TaskCall { request: call, sent, arguments: used.approval.arguments };
                 Ok(TaskVerdict::Run { response: request.state(asked, &TaskState::Running), call: Box::new(call) })
@@ -102,6 +109,7 @@ impl<A: Approvals> ToolGuard<A> {
             // Another request was faster.
             Err(NoApproval::Used | NoApproval::Pending(_)) => state(&TaskState::Running),
             Err(NoApproval::Because(why)) => state(&TaskState::not_run(&why)),
+            Err(NoApproval::NotNow(why)) => Err(request.error(NOT_NOW, &why)),
             Err(NoApproval::Unreachable) => Err(request.error(NOT_NOW, UNAVAILABLE)),
         }
     }
@@ -131,7 +139,7 @@ impl<A: Approvals> ToolGuard<A> {
 
     /// Cancels a call that has not run. A call that runs is not stopped.
     async fn cancelled(&self, request: &TaskRequest, mut asked: Approval) -> Result<Vec<u8>, Vec<u8>> {
-        let failed = |it: &ApprovalFailure| request.error(NOT_NOW, &words(it));
+        let failed = |it: &ApprovalFailure| request.error(NOT_NOW, &not_run::failure(it));
         if asked.status == ApprovalStatus::Pending {
             match self.approvals.cancel(&asked.id).await {
                 // Reviewers were faster.
@@ -146,6 +154,7 @@ impl<A: Approvals> ToolGuard<A> {
             // A used approval runs no call.
             match self.used(&asked).await {
                 Ok(_) => self.report_failure(&asked.id, CANCELLED).await,
+                Err(NoApproval::NotNow(why)) => return Err(request.error(NOT_NOW, &why)),
                 Err(NoApproval::Unreachable) => return Err(failed(&ApprovalFailure::Unavailable)),
                 Err(NoApproval::Used | NoApproval::Pending(_) | NoApproval::Because(_)) => {}
             }

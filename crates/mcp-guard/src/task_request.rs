@@ -8,11 +8,9 @@ use countersign_domain::threads::approval_request;
 use serde_json::{Map, Value, json};
 
 use crate::approvals::Approval;
-use crate::message;
+use crate::json_rpc::response;
+use crate::metadata::{self, TASKS, declares_tasks};
 use crate::task_state::TaskState;
-
-/// The name of the extension.
-pub const EXTENSION: &str = "io.modelcontextprotocol/tasks";
 
 /// The code for an unknown task.
 pub const UNKNOWN_TASK: i64 = -32602;
@@ -22,9 +20,6 @@ pub const NOT_NOW: i64 = -32603;
 
 const UNKNOWN_METHOD: i64 = -32601;
 const NOT_DECLARED: i64 = -32021;
-
-/// The first version of the protocol with the extension. The tasks of version 2025-11-25 are another protocol.
-const SINCE: &str = "2026";
 
 /// The beginning of the ids of tasks. Tasks with other ids are those of the server.
 const PREFIX: &str = "countersign-";
@@ -57,16 +52,9 @@ pub fn is_own(method: &str, params: Option<&Value>) -> bool {
     method.starts_with("tasks/") && task.is_some_and(|it| it.starts_with(PREFIX))
 }
 
-/// Returns whether the client of a request supports tasks. It says so in each request.
-pub fn is_declared(params: &Map<String, Value>) -> bool {
-    let meta = |name: &str| params.get("_meta")?.get(format!("io.modelcontextprotocol/{name}"));
-    let is_new = meta("protocolVersion").and_then(Value::as_str).is_some_and(|it| it >= SINCE);
-    is_new && meta("clientCapabilities").is_some_and(|it| it["extensions"][EXTENSION].is_object())
-}
-
 /// Returns whether a client that supports tasks asks for the capabilities of the server.
 pub fn is_discovery(message: &Value) -> bool {
-    message["method"] == "server/discover" && message["params"].as_object().is_some_and(is_declared)
+    message["method"] == "server/discover" && message["params"].as_object().is_some_and(declares_tasks)
 }
 
 /// Returns the response to a call that waits for reviewers. The client polls its task.
@@ -85,7 +73,7 @@ impl TaskRequest {
             "tasks/cancel" => TaskMethod::Cancel,
             _ => TaskMethod::Other,
         };
-        let mut meta = message::meta_of(params.get("_meta"));
+        let mut meta = metadata::forwarded(params.get("_meta"));
         // The progress of a task is its state.
         meta.remove("progressToken");
         Self {
@@ -94,15 +82,15 @@ impl TaskRequest {
             asked: task.filter(|it| approval_request::thread_of(it).is_some()).map(str::to_owned),
             method,
             meta,
-            is_declared: params.as_object().is_some_and(is_declared),
+            is_declared: params.as_object().is_some_and(declares_tasks),
         }
     }
 
     /// Returns the error for a request that no server with this extension answers, with its HTTP status.
     pub fn refusal(&self) -> Option<(u16, Vec<u8>)> {
         if !self.is_declared {
-            let data = json!({"requiredCapabilities": {"extensions": {EXTENSION: {}}}});
-            let message = format!("Declare the extension `{EXTENSION}` in the capabilities of the request.");
+            let data = json!({"requiredCapabilities": {"extensions": {TASKS: {}}}});
+            let message = format!("Declare the extension `{TASKS}` in the capabilities of the request.");
             let error = json!({"code": NOT_DECLARED, "message": message, "data": data});
             return Some((400, response(&self.id, "error", error)));
         }
@@ -133,10 +121,6 @@ fn task_id(asked: &Approval) -> String {
     format!("{PREFIX}{}", asked.id)
 }
 
-fn response(id: &Value, member: &str, value: Value) -> Vec<u8> {
-    json!({"jsonrpc": "2.0", "id": id, member: value}).to_string().into_bytes()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -150,7 +134,7 @@ mod tests {
     }
 
     fn sent(method: &str, task: &str) -> ClientMessage {
-        let meta = meta("2026-07-28", &json!({"extensions": {EXTENSION: {}}}));
+        let meta = meta("2026-07-28", &json!({"extensions": {TASKS: {}}}));
         let params = json!({"taskId": task, "_meta": meta});
         read(json!({"id": 1, "method": method, "params": params}).to_string().as_bytes()).unwrap()
     }
@@ -169,20 +153,5 @@ mod tests {
         assert_eq!(old.refusal().map(|it| it.0), Some(404));
         let without_id = json!({"method": "tasks/get", "params": {"taskId": format!("countersign-{ID}")}});
         assert!(read(without_id.to_string().as_bytes()).is_err());
-    }
-
-    #[test]
-    fn only_a_client_that_declares_the_extension_has_tasks() {
-        let declared = json!({"extensions": {EXTENSION: {}}});
-        let params = |version, capabilities: &Value| json!({"_meta": meta(version, capabilities)});
-        for (params, expected) in [
-            (params("2026-07-28", &declared), true),
-            (params("2025-11-25", &declared), false),
-            (params("2026-07-28", &json!({"extensions": {EXTENSION: true}})), false),
-            (params("2026-07-28", &json!({"tasks": {}})), false),
-            (json!({}), false),
-        ] {
-            assert_eq!(is_declared(params.as_object().unwrap()), expected, "{params}");
-        }
     }
 }

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
-use crate::message::{self, ContinuedCall};
+use crate::continuations::ContinuedCall;
+use crate::json_rpc;
 use crate::server_message::CallResult;
 
 /// The most results in memory. The oldest ones are removed first.
@@ -40,19 +41,19 @@ pub enum TaskRun {
     Ended(Arc<TaskEnd>),
 }
 
-/// The response of the server.
+/// The response of the server, as text. Parsed values can take a hundred times as much memory.
 #[derive(Debug)]
 pub enum TaskEnd {
-    Result(Value),
-    Error(Value),
+    Result(String),
+    Error(String),
 }
 
 /// A question of the server to its client.
 #[derive(Clone, Debug)]
 pub struct ServerQuestion {
     number: u32,
-    /// The requests to the client. Their names differ from those of other questions of the call.
-    pub requests: Map<String, Value>,
+    /// The requests to the client, as text. Their names differ from those of other questions of the call.
+    requests: String,
     responses: Map<String, Value>,
     state: Option<String>,
 }
@@ -60,8 +61,14 @@ pub struct ServerQuestion {
 impl ServerQuestion {
     fn of(number: u32, result: &Value, state: Option<&String>) -> Self {
         let requests = result["inputRequests"].as_object().into_iter().flatten();
-        let requests = requests.map(|(name, request)| (format!("{number}.{name}"), request.clone())).collect();
-        Self { number, requests, responses: Map::new(), state: state.cloned() }
+        let requests: Map<_, _> =
+            requests.map(|(name, request)| (format!("{number}.{name}"), request.clone())).collect();
+        Self { number, requests: Value::Object(requests).to_string(), responses: Map::new(), state: state.cloned() }
+    }
+
+    /// Returns the requests to the client.
+    pub fn requests(&self) -> Map<String, Value> {
+        serde_json::from_str(&self.requests).unwrap_or_default()
     }
 }
 
@@ -72,7 +79,7 @@ impl TaskRuns {
 
     /// Notes that the server gets the call of a task.
     pub fn begin(&self, request: &str) {
-        self.stored().put(request, TaskRun::Running { questions: 0 }, 0);
+        self.stored().put(request, TaskRun::Running { questions: 0 });
     }
 
     /// Stores the response of the server if it belongs to a task. Returns whether it does.
@@ -80,16 +87,15 @@ impl TaskRuns {
         let mut stored = self.stored();
         let Some(TaskRun::Running { questions }) = stored.runs.get(request) else { return false };
         let run = match (result, message.get("result")) {
-            (CallResult::Ended { .. }, Some(result)) => ended(TaskEnd::Result(result.clone())),
-            (CallResult::Ended { .. }, None) => ended(TaskEnd::Error(message["error"].clone())),
+            (CallResult::Ended { .. }, Some(result)) => ended(TaskEnd::Result(result.to_string())),
+            (CallResult::Ended { .. }, None) => ended(TaskEnd::Error(message["error"].to_string())),
             (CallResult::InputRequired { state }, result) => {
                 let result = result.unwrap_or(&Value::Null);
                 TaskRun::Asking(ServerQuestion::of(questions + 1, result, state.as_ref()))
             }
             (CallResult::Unknown, _) => ended(error_of(OTHER_ANSWER)),
         };
-        let bytes = message.to_string().len();
-        stored.put(request, run, bytes);
+        stored.put(request, run);
         true
     }
 
@@ -113,8 +119,8 @@ impl TaskRuns {
     pub fn end_with(&self, request: &str, questions: u32, response: &[u8]) {
         let message: Value = serde_json::from_slice(response).unwrap_or_default();
         let end = match (message.get("result"), message.get("error")) {
-            (Some(result), _) => TaskEnd::Result(result.clone()),
-            (None, Some(error)) => TaskEnd::Error(error.clone()),
+            (Some(result), _) => TaskEnd::Result(result.to_string()),
+            (None, Some(error)) => TaskEnd::Error(error.to_string()),
             (None, None) => error_of("The response of the server ended early. The outcome of the call is unknown."),
         };
         self.end(request, questions, end);
@@ -124,7 +130,7 @@ impl TaskRuns {
         let mut stored = self.stored();
         let runs = matches!(stored.runs.get(request), Some(TaskRun::Running { questions }) if *questions == so_far);
         if runs {
-            stored.put(request, ended(end), 0);
+            stored.put(request, ended(end));
         }
         runs
     }
@@ -133,11 +139,12 @@ impl TaskRuns {
     pub fn answer(&self, request: &str, responses: &Map<String, Value>) -> Option<ContinuedCall> {
         let mut stored = self.stored();
         let Some(TaskRun::Asking(question)) = stored.runs.get_mut(request) else { return None };
-        for (name, response) in responses.iter().filter(|it| question.requests.contains_key(it.0)) {
+        let requests = question.requests();
+        for (name, response) in responses.iter().filter(|it| requests.contains_key(it.0)) {
             // The first answer counts.
             question.responses.entry(name.clone()).or_insert_with(|| response.clone());
         }
-        if question.responses.len() < question.requests.len() {
+        if question.responses.len() < requests.len() {
             return None;
         }
         let ServerQuestion { number, responses, state, .. } = question.clone();
@@ -147,7 +154,7 @@ impl TaskRuns {
             (name, response)
         };
         let responses: Map<String, Value> = responses.into_iter().map(named).collect();
-        stored.put(request, TaskRun::Running { questions: number }, 0);
+        stored.put(request, TaskRun::Running { questions: number });
         Some(ContinuedCall { responses: (!responses.is_empty()).then_some(Value::Object(responses)), state })
     }
 
@@ -158,7 +165,14 @@ impl TaskRuns {
 }
 
 impl StoredRuns {
-    fn put(&mut self, request: &str, run: TaskRun, bytes: usize) {
+    fn put(&mut self, request: &str, run: TaskRun) {
+        let bytes = match &run {
+            TaskRun::Running { .. } => 0,
+            TaskRun::Asking(question) => question.requests.len() + question.state.as_ref().map_or(0, String::len),
+            TaskRun::Ended(end) => match &**end {
+                TaskEnd::Result(text) | TaskEnd::Error(text) => text.len(),
+            },
+        };
         self.stored.retain(|it| it.0 != request);
         if !matches!(run, TaskRun::Running { .. }) {
             self.stored.push_back((request.to_owned(), bytes));
@@ -178,12 +192,13 @@ fn ended(end: TaskEnd) -> TaskRun {
 }
 
 fn error_of(why: &str) -> TaskEnd {
-    let response = message::error(&Value::Null, why);
-    TaskEnd::Error(serde_json::from_slice::<Value>(&response).map_or(json!({}), |mut it| it["error"].take()))
+    TaskEnd::Error(json_rpc::error_value(why).to_string())
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::server_message::response;
 
@@ -208,7 +223,7 @@ mod tests {
         assert_eq!((answered.responses, answered.state.as_deref()), (Some(json!({"sure": 1, "why": 4})), Some("s")));
         assert!(runs.answer("a", &object(json!({"1.sure": 1, "1.why": 4}))).is_none(), "the call runs");
         assert!(record(&runs, "a", &asks("t")));
-        assert!(matches!(runs.get("a"), Some(TaskRun::Asking(it)) if it.requests.contains_key("2.sure")));
+        assert!(matches!(runs.get("a"), Some(TaskRun::Asking(it)) if it.requests().contains_key("2.sure")));
         // A server can ask to be called again.
         runs.begin("b");
         record(&runs, "b", &json!({"id": 1, "result": {"resultType": "input_required", "requestState": "u"}}));

@@ -3,9 +3,9 @@
 use serde_json::{Map, Value, json};
 
 use crate::approvals::{Approval, ApprovalStatus, ApprovalUse};
-use crate::message;
+use crate::json_rpc;
+use crate::not_run::{CANCELLED, UNDECIDED, denial};
 use crate::task_runs::{TaskEnd, TaskRun};
-use crate::tool_guard::{CANCELLED, UNDECIDED, denial};
 
 /// The interval in milliseconds at which a client asks for a decision of reviewers.
 const POLL_MILLIS: u64 = 5_000;
@@ -45,7 +45,7 @@ impl TaskState {
             Some(TaskRun::Running { .. }) => return Some(Self::Running),
             // After the lease, the call cannot go on.
             Some(TaskRun::Asking(question)) if asked.usage == ApprovalUse::Used => {
-                return Some(Self::InputRequired(question.requests.clone()));
+                return Some(Self::InputRequired(question.requests()));
             }
             Some(TaskRun::Asking(_)) | None => {}
         }
@@ -81,13 +81,13 @@ impl TaskState {
 
     /// Returns the state of a call without a result of the server.
     pub fn not_run(why: &str) -> Self {
-        Self::Completed(message::not_run(why))
+        Self::Completed(json_rpc::not_run(why))
     }
 
     fn ended(end: &TaskEnd) -> Self {
         match end {
-            TaskEnd::Result(result) => Self::Completed(result.clone()),
-            TaskEnd::Error(error) => Self::Failed(error.clone()),
+            TaskEnd::Result(result) => Self::Completed(serde_json::from_str(result).unwrap_or_default()),
+            TaskEnd::Error(error) => Self::Failed(serde_json::from_str(error).unwrap_or_default()),
         }
     }
 
@@ -135,6 +135,7 @@ mod tests {
             server: None,
             status,
             arguments: Map::new(),
+            tool_has_changed: false,
             reasoning: None,
             note: Some("too much".to_owned()),
             usage,

@@ -11,9 +11,10 @@ use countersign_domain::primitives::id::ToolName;
 use serde_json::{Map, Value, json};
 use tokio::sync::Notify;
 
-use crate::approvals::{Approval, ApprovalFailure, ApprovalStatus, Approvals, AskedCall, UsedApproval};
+use crate::approvals::{AllowedTools, Approval, ApprovalFailure, ApprovalStatus, Approvals, AskedCall, UsedApproval};
 use crate::continuations::Continuations;
 use crate::message::ToolRequest;
+use crate::not_run::{self, CANCELLED, CHANGED, UNAVAILABLE, UNDECIDED, denial};
 use crate::open_calls::ForwardedCall;
 use crate::server_message::{self, CallResult};
 use crate::task_runs::TaskRuns;
@@ -28,11 +29,9 @@ const LOST_MAX: usize = 10;
 const EXPIRED: &str = "The approval expired before the call could run, so it was not run.";
 const NOT_CONTINUED: &str = "The server did not ask for this input, or the call is not known any more, so it was not run. Call the tool \
     again without `inputResponses` and `requestState`.";
+const UNNAMED: &str = "Policies take the text before `:` in a tool's name as the name of its server, and this guard has none, so the call was not run. \
+    Tell your user to start the guard with `--name`.";
 const RESTARTS: &str = " and starts the guard again.";
-pub(crate) const UNDECIDED: &str = "No reviewer decided in time, so the call was not run.";
-/// The note of a call that its client cancelled before it ran.
-pub(crate) const CANCELLED: &str = "cancelled by the client before the call ran";
-pub(crate) const UNAVAILABLE: &str = "The approval gateway cannot be reached, so the call was not run. Tell your user.";
 
 /// The decision on a call.
 #[derive(Debug)]
@@ -43,6 +42,13 @@ pub enum CallVerdict {
     NotRun(Vec<u8>),
     /// The client does not want the call any more. Its request is cancelled.
     Withdrawn,
+}
+
+/// A message of the server as the client gets it.
+pub struct ShownMessage {
+    pub line: Vec<u8>,
+    /// A mistake in the policy that an operator should know of.
+    pub warning: Option<String>,
 }
 
 /// The guard of the calls of one caller at one server.
@@ -65,10 +71,13 @@ impl<A: Approvals> ToolGuard<A> {
         let name = self.call_name(request);
         if let Some(continued) = &request.continued {
             let sent = self.continuations.take(&name, continued.state.as_deref());
-            return match sent.filter(|_| !self.pins.is_changed(&request.name)) {
+            return match sent.filter(|it| it.change == self.pins.change(&request.name)) {
                 Some(sent) => CallVerdict::Run { sent, arguments: request.arguments.clone() },
                 None => CallVerdict::NotRun(request.not_run(NOT_CONTINUED)),
             };
+        }
+        if !self.is_own(&request.name) {
+            return CallVerdict::NotRun(request.not_run(UNNAMED));
         }
         let call = AskedCall {
             tool: request.name.clone(),
@@ -89,6 +98,7 @@ impl<A: Approvals> ToolGuard<A> {
             };
             // The use is not stopped half-way, so that its outcome is known.
             let used = match approved {
+                Ok(_) if self.pins.change(&request.name) != call.change => Err(NoApproval::Because(CHANGED.to_owned())),
                 Ok(approval) => self.used(&approval).await,
                 Err(why) => Err(why),
             };
@@ -98,12 +108,15 @@ impl<A: Approvals> ToolGuard<A> {
                     return CallVerdict::Withdrawn;
                 }
                 Ok(UsedApproval { approval, lease }) => {
-                    let sent = ForwardedCall { request: approval.id, call: name, until: SystemClock.instant() + lease };
+                    let until = SystemClock.instant() + lease;
+                    let sent = ForwardedCall { request: approval.id, call: name, change: call.change.clone(), until };
                     return CallVerdict::Run { sent, arguments: approval.arguments };
                 }
                 Err(NoApproval::Used) => {}
                 Err(NoApproval::Pending(asked)) => return CallVerdict::NotRun(request.pending(&asked)),
-                Err(NoApproval::Because(why)) => return CallVerdict::NotRun(request.not_run(&why)),
+                Err(NoApproval::NotNow(why) | NoApproval::Because(why)) => {
+                    return CallVerdict::NotRun(request.not_run(&why));
+                }
                 Err(NoApproval::Unreachable) => return CallVerdict::NotRun(request.not_run(UNAVAILABLE)),
             }
         }
@@ -130,30 +143,58 @@ impl<A: Approvals> ToolGuard<A> {
     }
 
     /// Returns a message of the server as it is passed on. A list of tools has only those that the policy allows.
-    pub async fn shown(&self, message: Value) -> Vec<u8> {
+    pub async fn shown(&self, message: Value) -> ShownMessage {
         let list = match ToolList::of(message) {
             Ok(list) => list,
-            Err(other) => return server_message::line_of(&other),
+            Err(other) => return ShownMessage { line: server_message::line_of(&other), warning: None },
         };
         let mut names = list.pinned(&self.pins);
         // No policy can name other tools, so no call of them is allowed.
-        names.retain(|it| ToolName::try_from(self.full_name(it)).is_ok());
+        names.retain(|it| self.is_own(it) && ToolName::try_from(self.full_name(it)).is_ok());
         let full: Vec<String> = names.iter().map(|it| self.full_name(it)).collect();
         match self.approvals.callable(&full).await {
             Ok(allowed) => {
                 let is_shown = |name: &str| allowed.holds_changed || !self.pins.is_changed(name);
                 let shown =
                     names.into_iter().zip(full).filter(|(name, full)| allowed.names.contains(full) && is_shown(name));
-                list.only(&shown.map(|(name, _)| name).collect(), &self.pins)
+                let warning = self.warning(&allowed, &list);
+                let line = list.only(&shown.map(|(name, _)| name).collect(), &self.pins);
+                ShownMessage { line, warning }
             }
-            Err(failure) => list.refused(&words(&failure)),
+            Err(failure) => ShownMessage { line: list.refused(&not_run::failure(&failure)), warning: None },
         }
+    }
+
+    /// Returns what an operator should check about the names of tools in the policy. A misspelt name holds no call.
+    fn warning(&self, allowed: &AllowedTools, list: &ToolList) -> Option<String> {
+        if let (true, Some(first)) = (allowed.names.is_empty(), list.first()) {
+            let first = self.full_name(first);
+            return Some(format!(
+                "the policy allows no tool of this server, such as `{first}`. Compare `--name` with the names in `[tools]`"
+            ));
+        }
+        let server = self.server.as_ref().map_or_else(String::new, |it| format!("{it}:"));
+        let is_unknown = |it: &&String| !self.pins.is_known(it.strip_prefix(&server).unwrap_or(it));
+        let unknown: Vec<_> = allowed.missing.iter().filter(is_unknown).map(|it| format!("`{it}`")).collect();
+        let is_told = list.is_last() && !unknown.is_empty();
+        is_told.then(|| {
+            let names = unknown.join(", ");
+            format!(
+                "the policy names {names}, and the server has no such tool. A rule with a misspelt name holds no call"
+            )
+        })
     }
 
     /// Returns the name of a call. Equal calls of one caller have equal names.
     pub(crate) fn call_name(&self, request: &ToolRequest) -> String {
         let call = json!([self.caller, request.name, request.arguments]);
         Digest::of_file(canonical(&call).as_bytes()).to_string()
+    }
+
+    /// Returns whether a tool belongs to this server. Without a name, a server could choose the names of another server's
+    /// tools.
+    fn is_own(&self, tool: &str) -> bool {
+        self.server.is_some() || !tool.contains(':')
     }
 
     /// Returns the name of a tool in policies.
@@ -216,6 +257,9 @@ impl<A: Approvals> ToolGuard<A> {
             Err(ApprovalFailure::Refused { code, .. }) if code == "approval_expired" => {
                 Err(NoApproval::Because(EXPIRED.to_owned()))
             }
+            Err(halted @ ApprovalFailure::Refused { .. }) if halted.code() == Some("halted") => {
+                Err(NoApproval::NotNow(not_run::failure(&halted)))
+            }
             // If the answer was lost, the approval can be in use, by this call or by an equal one. Its outcome is then
             // unknown after the lease.
             Err(other) => Err(because(&other)),
@@ -231,6 +275,8 @@ pub(crate) enum NoApproval {
     Pending(Box<Approval>),
     /// The reason for the model.
     Because(String),
+    /// The reason for the model. The approval stays valid and can be used later.
+    NotNow(String),
     /// The gateway cannot be reached. The approval may have been used.
     Unreachable,
 }
@@ -248,14 +294,6 @@ fn refused(approval: &Approval) -> Option<NoApproval> {
     }
 }
 
-/// Returns the words about a denied call.
-pub(crate) fn denial(note: Option<&str>) -> String {
-    match note {
-        Some(note) => format!("This call was denied and was not run: {note}"),
-        None => "This call was denied and was not run.".to_owned(),
-    }
-}
-
 /// Returns whether the client has cancelled the call.
 async fn is_stopped(stop: &Notify) -> bool {
     tokio::select! {
@@ -267,16 +305,7 @@ async fn is_stopped(stop: &Notify) -> bool {
 
 fn because(failure: &ApprovalFailure) -> NoApproval {
     match failure {
-        ApprovalFailure::Refused { .. } => NoApproval::Because(words(failure)),
+        ApprovalFailure::Refused { .. } => NoApproval::Because(not_run::failure(failure)),
         ApprovalFailure::Unavailable => NoApproval::Unreachable,
-    }
-}
-
-pub(crate) fn words(failure: &ApprovalFailure) -> String {
-    match failure {
-        ApprovalFailure::Refused { message, .. } => {
-            format!("The approval gateway refused this call, so it was not run: {message}")
-        }
-        ApprovalFailure::Unavailable => UNAVAILABLE.to_owned(),
     }
 }

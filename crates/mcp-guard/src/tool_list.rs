@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::mirrored::MirroredArgument;
-use crate::{message, server_message};
+use crate::{json_rpc, server_message};
 
 /// The name of the file with the pinned descriptions.
 const FILE: &str = "tools.json";
@@ -47,13 +47,16 @@ struct PinnedTool {
     digest: String,
     /// The definition, if it is short enough.
     definition: Option<Value>,
+    /// How the definition has changed since.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    change: Option<String>,
 }
 
 #[derive(Default)]
 struct PinnedTools {
     first: BTreeMap<String, PinnedTool>,
-    /// The tools whose definition has changed, with the change in words.
-    changed: BTreeMap<String, String>,
+    /// The tools beyond the most that are pinned.
+    beyond: BTreeSet<String>,
     /// The arguments that tools mirror into headers.
     mirrored: BTreeMap<String, Vec<MirroredArgument>>,
 }
@@ -62,13 +65,7 @@ impl ToolPins {
     /// Reads the pins of earlier sessions.
     pub fn open(folder: Option<PathBuf>) -> io::Result<Self> {
         let file = folder.map(|it| it.join(FILE));
-        let first = match file.as_ref().map(fs::read) {
-            None => BTreeMap::new(),
-            Some(Err(error)) if error.kind() == io::ErrorKind::NotFound => BTreeMap::new(),
-            Some(Err(error)) => return Err(error),
-            // A damaged file must not unpin all tools.
-            Some(Ok(text)) => serde_json::from_slice(&text).map_err(io::Error::other)?,
-        };
+        let first = file.as_ref().map_or_else(|| Ok(BTreeMap::new()), |it| read(it))?;
         Ok(Self { file, pins: Mutex::new(PinnedTools { first, ..PinnedTools::default() }) })
     }
 
@@ -78,12 +75,22 @@ impl ToolPins {
     }
 
     pub fn is_changed(&self, tool: &str) -> bool {
-        self.pins().changed.contains_key(tool)
+        self.change(tool).is_some()
     }
 
     /// Returns how the definition of a tool has changed.
     pub fn change(&self, tool: &str) -> Option<String> {
-        self.pins().changed.get(tool).cloned()
+        let pins = self.pins();
+        match pins.first.get(tool) {
+            Some(pinned) => pinned.change.clone(),
+            None => pins.beyond.contains(tool).then(|| TOO_MANY.to_owned()),
+        }
+    }
+
+    /// Returns whether a list has had the tool.
+    pub fn is_known(&self, tool: &str) -> bool {
+        let pins = self.pins();
+        pins.first.contains_key(tool) || pins.beyond.contains(tool)
     }
 
     /// Returns the first definition of a tool.
@@ -99,33 +106,40 @@ impl ToolPins {
     /// Pins the tools that are seen for the first time, and marks those whose description has changed.
     fn pin(&self, tools: &[Value]) {
         let mut pins = self.pins();
-        let before = pins.first.len();
+        // Guards can share the file. Without it, the pins are those of this session only.
+        let locked = self.file.as_ref().and_then(|it| lock_beside(it).ok());
+        if let (Some(file), Some(_)) = (&self.file, &locked) {
+            pins.merge(read(file).unwrap_or_default());
+        }
+        let mut is_new = false;
         for tool in tools {
             let Some(name) = name_of(tool) else { continue };
             let text = canonical(tool);
             let digest = Digest::of_file(text.as_bytes()).to_string();
-            match pins.first.get(name) {
+            let count = pins.first.len();
+            match pins.first.get_mut(name) {
                 Some(pinned) if pinned.digest == digest => {}
                 Some(pinned) => {
-                    let change = change_of(pinned.definition.as_ref(), tool);
-                    pins.changed.insert(name.to_owned(), change);
+                    let change = Some(change_of(pinned.definition.as_ref(), tool, &digest));
+                    is_new |= pinned.change != change;
+                    pinned.change = change;
                 }
                 // A server with more tools gets no more of them through.
-                None if pins.first.len() >= PINNED_MAX => {
-                    pins.changed.insert(name.to_owned(), TOO_MANY.to_owned());
+                None if count >= PINNED_MAX => {
+                    pins.beyond.insert(name.to_owned());
                 }
                 None => {
                     let definition = (text.len() <= DEFINITION_BYTES_MAX).then(|| tool.clone());
-                    pins.first.insert(name.to_owned(), PinnedTool { digest, definition });
+                    pins.first.insert(name.to_owned(), PinnedTool { digest, definition, change: None });
+                    is_new = true;
                 }
             }
             if pins.first.contains_key(name) {
                 pins.mirrored.insert(name.to_owned(), MirroredArgument::of(tool));
             }
         }
-        if let (Some(file), true) = (&self.file, pins.first.len() > before) {
+        if let (Some(file), true) = (&self.file, is_new) {
             let text = serde_json::to_vec_pretty(&pins.first).unwrap_or_default();
-            // Without the file, the pins are those of this session only.
             let _ = write_whole(file, &text);
         }
     }
@@ -133,6 +147,18 @@ impl ToolPins {
     fn pins(&self) -> MutexGuard<'_, PinnedTools> {
         // A panic cannot leave the maps half changed, so a poisoned lock is still usable.
         self.pins.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl PinnedTools {
+    /// Adds the pins of other guards. Their first definitions came before those of this guard.
+    fn merge(&mut self, stored: BTreeMap<String, PinnedTool>) {
+        for (name, mut pinned) in stored {
+            if let Some(own) = self.first.remove(&name) {
+                pinned.change = own.change.or(pinned.change);
+            }
+            self.first.insert(name, pinned);
+        }
     }
 }
 
@@ -149,6 +175,16 @@ impl ToolList {
             true => Ok(Self { message }),
             false => Err(message),
         }
+    }
+
+    /// Returns the name of the first tool.
+    pub fn first(&self) -> Option<&str> {
+        self.tools().iter().find_map(name_of)
+    }
+
+    /// Returns whether no further tools follow.
+    pub fn is_last(&self) -> bool {
+        self.message.pointer("/result/nextCursor").is_none_or(Value::is_null)
     }
 
     fn tools(&self) -> &[Value] {
@@ -175,27 +211,47 @@ impl ToolList {
 
     /// Returns an error instead of the list.
     pub fn refused(&self, why: &str) -> Vec<u8> {
-        message::error(&self.message["id"], why)
+        json_rpc::error(&self.message["id"], why)
     }
 }
 
-/// Writes a file in a folder of its owner. A crash leaves the earlier file.
+/// Reads the pins of a file. A damaged file must not unpin all tools.
+fn read(file: &Path) -> io::Result<BTreeMap<String, PinnedTool>> {
+    match fs::read(file) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(BTreeMap::new()),
+        Err(error) => Err(error),
+        Ok(text) => serde_json::from_slice(&text).map_err(io::Error::other),
+    }
+}
+
+/// Locks a file for a change, until the result is dropped. Creates its folder, for its owner only.
+fn lock_beside(file: &Path) -> io::Result<fs::File> {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(file.parent().unwrap_or(Path::new(".")))?;
+    let lock = fs::File::create(file.with_extension("lock"))?;
+    lock.lock()?;
+    Ok(lock)
+}
+
+/// Writes a file. A crash leaves the earlier file.
 fn write_whole(file: &Path, text: &[u8]) -> io::Result<()> {
-    let folder = file.parent().unwrap_or(Path::new("."));
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     let beside = file.with_extension("new");
     fs::write(&beside, text)?;
     fs::rename(&beside, file)
 }
 
-/// Returns the change of a definition in words, for reviewers.
-fn change_of(first: Option<&Value>, now: &Value) -> String {
+/// Returns the change of a definition in words, for reviewers. Each definition has other words, so that an approval counts
+/// for no other definition.
+fn change_of(first: Option<&Value>, now: &Value, digest: &str) -> String {
     let description = |tool: &Value| {
         let text = tool["description"].as_str().unwrap_or("none");
-        text.chars().take(EXCERPT_CHARS_MAX).collect::<String>()
+        match text.char_indices().nth(EXCERPT_CHARS_MAX) {
+            Some((end, _)) => format!("{}… (shown in part)", &text[..end]),
+            None => text.to_owned(),
+        }
     };
+    let now_is = format!("Definition now: {digest}");
     let Some(first) = first else {
-        return format!("{INTRODUCTION}\n\nDescription now:\n{}", description(now));
+        return format!("{INTRODUCTION}\n\nDescription now:\n{}\n\n{now_is}", description(now));
     };
     let names: BTreeSet<&String> = [first, now].iter().filter_map(|it| it.as_object()).flat_map(Map::keys).collect();
     let other = names.into_iter().filter(|it| *it != "description" && first.get(*it) != now.get(*it));
@@ -203,7 +259,7 @@ fn change_of(first: Option<&Value>, now: &Value) -> String {
     let (before, now) = (description(first), description(now));
     let other = if other.is_empty() { "none" } else { &other };
     format!(
-        "{INTRODUCTION}\n\nDescription before:\n{before}\n\nDescription now:\n{now}\n\nOther changed parts: {other}"
+        "{INTRODUCTION}\n\nDescription before:\n{before}\n\nDescription now:\n{now}\n\nOther changed parts: {other}\n\n{now_is}"
     )
 }
 
@@ -235,6 +291,7 @@ mod tests {
         list(&json!([tool("a", "reads and sends"), tool("b", "writes")])).pinned(&pins);
         assert!(pins.is_changed("a") && !pins.is_changed("b"));
         let again = open();
+        assert!(again.is_changed("a"), "the change is known before the tools are listed");
         let changed = list(&json!([tool("a", "reads and sends"), tool("c", "new")]));
         changed.pinned(&again);
         assert!(again.is_changed("a") && !again.is_changed("c"));
@@ -245,8 +302,17 @@ mod tests {
         let mut altered = tool("b", "writes");
         altered["inputSchema"]["required"] = json!(["bcc"]);
         let last = open();
+        let mut other = tool("d", "first");
+        list(&json!([other])).pinned(&pins);
         list(&json!([altered])).pinned(&last);
-        assert!(last.change("b").unwrap().ends_with("Other changed parts: inputSchema"), "every part counts");
+        other["description"] = json!("second");
+        list(&json!([other])).pinned(&last);
+        assert!(last.is_changed("d"), "another guard pinned it since");
+        let change = last.change("b").unwrap();
+        assert!(change.contains("Other changed parts: inputSchema\n"), "every part counts");
+        altered["inputSchema"]["required"] = json!(["cc"]);
+        list(&json!([altered])).pinned(&last);
+        assert_ne!(last.change("b").unwrap(), change, "each definition is another change");
         fs::write(folder.path().join(FILE), "x").unwrap();
         assert!(ToolPins::open(Some(folder.path().to_owned())).is_err(), "a damaged file unpins nothing");
     }

@@ -43,7 +43,7 @@ fn of_tools(allow: &[String], ask: &[String]) -> String {
          tools = {}\n\
          when = \"true\"\n\
          then = \"hold\"\n\
-         reason = \"a reviewer approves this call\"\n",
+         reason = \"calls of this tool need approval\"\n",
         list(allow),
         list(ask)
     )

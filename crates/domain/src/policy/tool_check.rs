@@ -1,8 +1,11 @@
 //! Checks whether a node may call a tool.
 
+use std::collections::BTreeSet;
+
 use super::judgement::{RejectCode, Violation};
 use super::model::{NodePolicy, Policy};
-use super::tool_globs::ChangedTools;
+use super::rules::PolicyRule;
+use super::tool_globs::{ChangedTools, ToolGlobs};
 use crate::json::pointer::Pointer;
 use crate::primitives::id::{NodeId, ToolName};
 
@@ -14,6 +17,14 @@ impl Policy {
     /// Checks that a node may call a tool. Rules can still hold or deny a call by its arguments.
     pub fn may_call(&self, node: &NodeId, name: &ToolName) -> bool {
         self.node(node).is_some_and(|it| self.tool_violation(it, name).is_none())
+    }
+
+    /// Returns the tools that the policy names, except by globs.
+    pub fn named_tools(&self) -> BTreeSet<ToolName> {
+        let of_nodes = self.nodes.values().filter_map(|it| it.tools.as_ref());
+        let of_rules = self.rules.iter().filter_map(PolicyRule::tools);
+        let lists = of_nodes.chain(of_rules).chain(&self.tools.allow).chain([&self.tools.deny]);
+        lists.flat_map(ToolGlobs::exact).collect()
     }
 
     /// Returns what happens to a call whose tool has another definition than before.

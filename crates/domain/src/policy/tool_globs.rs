@@ -150,6 +150,12 @@ impl ToolGlobs {
         self.0.iter().any(|glob| glob.0 == name.as_str())
     }
 
+    /// Returns the names in the list, without its globs.
+    pub(super) fn exact(&self) -> impl Iterator<Item = ToolName> {
+        let exact = self.0.iter().filter(|it| !it.0.contains('*'));
+        exact.filter_map(|it| ToolName::try_from(it.0.clone()).ok())
+    }
+
     pub(super) fn covers(&self, name: &ToolName) -> bool {
         self.0.iter().any(|glob| glob.matches(name.as_str()))
     }

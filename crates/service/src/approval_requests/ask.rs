@@ -1,5 +1,7 @@
 //! Asks for the approval of a tool call.
 
+use std::collections::BTreeSet;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use countersign_domain::chain::hash::{Digest, Tag};
@@ -41,6 +43,8 @@ pub struct AskedRequest {
 #[derive(Clone, Debug)]
 pub struct CallableTools {
     pub callable: Vec<ToolName>,
+    /// The tools of the same servers that the policy names and the caller does not. Such a name can be misspelt.
+    pub missing: Vec<ToolName>,
     /// The effect of a call of them whose definition has changed.
     pub changed: ChangedTools,
 }
@@ -79,43 +83,51 @@ impl ApprovalRequests {
             rationale: submission.agent_reasoning.clone(),
         };
         let digest = submission.digest(&keys.salt().thread_secret(thread.as_str()));
-        let parent = match self.core.fetch::<Thread>(&keys, thread.as_str()).await? {
-            Some(found) => {
-                if found.record.request.as_ref().is_none_or(|it| it.submission != digest) {
-                    return Err(ApprovalRequestError::KeyReused.into());
-                }
-                // The thread was created, and the proposal may still be missing after a crash.
-                if self.first_event_of(&found.record).await?.is_some() {
-                    let own = self.own(&keys, &token.record, &id).await?;
-                    return Ok(AskedRequest { view: self.view_of(token, own, Some(sent)).await?, is_new: false });
-                }
-                found.record.head.transition
+        let find = || self.core.fetch::<Thread>(&keys, thread.as_str());
+        let (mut found, mut created) = (find().await?, None);
+        if found.is_none() {
+            let now = self.core.now();
+            let ttl = self.ttl_of(flow, node).await?;
+            let request = ApprovalRequest {
+                instance: token.record.principal(),
+                submission: digest,
+                server: submission.server.clone(),
+                timeout: submission.timeout.clone(),
+                deadline: now.plus(wait.min(ttl)),
+                context: submission.context.clone(),
+                reasoning: None,
+                tool_has_changed: submission.tool_has_changed,
+                sharing,
+                outcome: None,
+            };
+            let new = new_thread(flow, &thread);
+            if let Some(allowed) = self.proposals.commit_allowed_call(token, &new, &request, call()).await? {
+                return Ok(AskedRequest { view: allowed_view(id, request, sent, &allowed), is_new: true });
             }
-            None => {
-                let now = self.core.now();
-                let ttl = self.ttl_of(flow, node).await?;
-                let request = ApprovalRequest {
-                    instance: token.record.principal(),
-                    submission: digest,
-                    server: submission.server.clone(),
-                    timeout: submission.timeout.clone(),
-                    deadline: now.plus(wait.min(ttl)),
-                    context: submission.context.clone(),
-                    reasoning: None,
-                    tool_has_changed: submission.tool_has_changed,
-                    sharing,
-                    outcome: None,
-                };
-                let new = new_thread(flow, &thread);
-                if let Some(allowed) = self.proposals.commit_allowed_call(token, &new, &request, call()).await? {
-                    return Ok(AskedRequest { view: allowed_view(id, request, sent, &allowed), is_new: true });
-                }
-                self.threads.create_thread_for(token, &new, Some(&request)).await?.transition
+            // The same request may have been faster.
+            found = find().await?;
+            if found.is_none() {
+                created = Some(self.threads.create_thread_for(token, &new, Some(&request)).await?.transition);
             }
-        };
+        }
+        if let Some(found) = &found
+            && self.is_asked(&found.record, &digest).await?
+        {
+            let own = self.own(&keys, &token.record, &id).await?;
+            return Ok(AskedRequest { view: self.view_of(token, own, Some(sent)).await?, is_new: false });
+        }
+        let parent = created.or(found.map(|it| it.record.head.transition)).ok_or(MISSING)?;
         self.proposals.propose(token, &call().on(thread, parent)).await?;
         let own = self.own(&keys, &token.record, &id).await?;
         Ok(AskedRequest { view: self.view_of(token, own, Some(sent)).await?, is_new: true })
+    }
+
+    /// Returns whether the policy has judged the call of a thread. After a crash, the thread can exist without its call.
+    async fn is_asked(&self, found: &Thread, submission: &Digest) -> Result<bool> {
+        if found.request.as_ref().is_none_or(|it| it.submission != *submission) {
+            return Err(ApprovalRequestError::KeyReused.into());
+        }
+        Ok(self.first_event_of(found).await?.is_some())
     }
 
     /// Returns the id of the request that an instance names by this key.
@@ -137,8 +149,12 @@ impl ApprovalRequests {
         let keys = self.core.keys()?;
         let (node, flow) = (node_of(token)?, token.record.flow.as_ref().ok_or(MISSING)?);
         let policy = self.policies.policy(&keys, self.core.flow(&keys, flow).await?.record.policy).await?;
+        let server = |it: &ToolName| it.as_str().split_once(':').map(|it| it.0.to_owned());
+        let servers: BTreeSet<_> = tools.iter().map(server).collect();
+        let mut missing = policy.named_tools();
+        missing.retain(|it| servers.contains(&server(it)) && !tools.contains(it));
         let callable = tools.into_iter().filter(|it| policy.may_call(node, it)).collect();
-        Ok(CallableTools { callable, changed: policy.changed_tools() })
+        Ok(CallableTools { callable, missing: missing.into_iter().collect(), changed: policy.changed_tools() })
     }
 
     /// Returns the longest time that the policy gives reviewers. Fails if the node may not use an approval, so that no

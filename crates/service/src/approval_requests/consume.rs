@@ -2,6 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use countersign_adapters::random;
 use countersign_domain::identity::account::Token;
 use countersign_domain::platform::idempotency::IdempotencyKey;
 use countersign_domain::primitives::id::WriteId;
@@ -15,6 +16,9 @@ use super::ApprovalRequests;
 use super::view::{ApprovalRequestView, RequestDecision, RequestStatus};
 use crate::error::{Error, Result};
 use crate::writes::verify::VerifyInput;
+
+/// The beginning of the names of reservations for calls that the gateway sends.
+const GUARDED: &str = "guarded-";
 
 /// A used approval.
 #[derive(Clone, Debug)]
@@ -31,6 +35,12 @@ impl ApprovalRequests {
     /// key again gets the same answer while the lease is valid.
     pub async fn consume(&self, token: &Stored<Token>, id: &str, key: &IdempotencyKey) -> Result<ConsumedRequest> {
         self.consume_as(token, id, write_id_of(id, key)).await
+    }
+
+    /// Uses an approval for a call that the gateway itself sends to the tool's server.
+    pub async fn consume_in_guard(&self, token: &Stored<Token>, id: &str) -> Result<ConsumedRequest> {
+        let name = format!("{GUARDED}{}", random::uuid_v4());
+        self.consume_as(token, id, WriteId::try_from(name).expect("a prefix and a UUID are a name")).await
     }
 
     /// Uses an approval by the reservation of this name.
@@ -69,7 +79,7 @@ impl ApprovalRequests {
             allowed => allowed?,
         };
         let view = ApprovalRequestView { consumed_at: Some(allowed.write.reserved_at), ..view };
-        Ok(ConsumedRequest { view, verification: allowed.write.verification, is_again })
+        Ok(ConsumedRequest { view, verification: allowed.write.verification, is_again: allowed.replayed })
     }
 
     /// Cancels a request that is not decided yet.
@@ -92,13 +102,35 @@ impl ApprovalRequests {
         }
     }
 
-    /// Records the outcome of a call. The first report counts.
+    /// Records the outcome of a call. The first report counts. An agent cannot report about a call that the gateway sent.
     pub async fn report(
         &self,
         token: &Stored<Token>,
         id: &str,
         status: CallStatus,
         note: Option<String>,
+    ) -> Result<ApprovalRequestView> {
+        self.report_if(token, id, status, note, |it| !is_guarded(it)).await
+    }
+
+    /// Records the outcome of a call that the gateway sent.
+    pub async fn report_in_guard(
+        &self,
+        token: &Stored<Token>,
+        id: &str,
+        status: CallStatus,
+        note: String,
+    ) -> Result<()> {
+        self.report_if(token, id, status, Some(note), is_guarded).await.map(|_| ())
+    }
+
+    async fn report_if(
+        &self,
+        token: &Stored<Token>,
+        id: &str,
+        status: CallStatus,
+        note: Option<String>,
+        may_report: fn(&WriteId) -> bool,
     ) -> Result<ApprovalRequestView> {
         if note.as_ref().is_some_and(|it| it.is_empty() || it.chars().count() > NOTE_CHARS_MAX) {
             return Err(Error::invalid("/note", format!("`note` must have 1 to {NOTE_CHARS_MAX} characters")));
@@ -114,7 +146,7 @@ impl ApprovalRequests {
             };
         }
         let used = self.use_of(&keys, &own.thread).await?.ok_or(ApprovalRequestError::NotConsumed)?;
-        if used.key.principal != token.record.principal() {
+        if used.key.principal != token.record.principal() || !may_report(&used.key.write_id) {
             return Err(ApprovalRequestError::NotConsumed.into());
         }
         let call = CallOutcome { status, note: note.clone(), at: self.core.now() };
@@ -128,6 +160,10 @@ impl ApprovalRequests {
 /// Returns the decision if the approval can be used. `verify` checks it again on the rows of its commit.
 fn usable(decision: Option<&RequestDecision>) -> Result<&RequestDecision> {
     decision.filter(|it| it.status == RequestStatus::Approved).ok_or_else(|| ApprovalRequestError::NotApproved.into())
+}
+
+fn is_guarded(write: &WriteId) -> bool {
+    write.as_str().starts_with(GUARDED)
 }
 
 /// Returns the id of the reservation. It depends on the request, so one key of two requests names two reservations.

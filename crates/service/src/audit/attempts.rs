@@ -3,16 +3,24 @@
 use countersign_domain::chain::hash::Digest;
 use countersign_domain::reviews::Hold;
 use countersign_domain::reviews::change_fingerprint::RequestedEffect;
+use countersign_domain::threads::thread::Thread;
 use countersign_domain::threads::transition::{Transition, ValueLocation};
 use countersign_store::row::Table;
 
 use super::AuditRun;
 use super::load::ThreadRows;
+use crate::proposals::denied_attempts::effect_secret;
 
 impl AuditRun<'_> {
     /// Checks that a review has the effect of its transition, and that its node had an attempt left when the review was
     /// opened. Reviews from versions that did not store effects are skipped.
-    pub(super) fn check_attempts(&mut self, hold: &Hold, transition: &Transition, own: &ThreadRows<'_>) {
+    pub(super) fn check_attempts(
+        &mut self,
+        hold: &Hold,
+        transition: &Transition,
+        thread: &Thread,
+        own: &ThreadRows<'_>,
+    ) {
         // Reviews of older versions have no stored effect.
         let Some(effect) = hold.effect else { return };
         let rewritten = transition.statement.supersedes.filter(|_| transition.editor.is_some());
@@ -27,7 +35,7 @@ impl AuditRun<'_> {
             );
             return;
         }
-        let expected = self.effects_of(hold, transition);
+        let expected = self.effects_of(hold, transition, thread);
         // The effect of erased values cannot be computed again.
         let same = expected.is_none_or(|it| it.contains(&effect));
         self.expect(same, Table::Holds, &hold.id, "the effect of the review differs from its transition");
@@ -47,7 +55,7 @@ impl AuditRun<'_> {
 
     /// Returns the effect of a transition, with and without the owner of its token, or `None` if its values or those
     /// before it are not in the database. Earlier versions stored every effect without the owner.
-    fn effects_of(&self, hold: &Hold, transition: &Transition) -> Option<[Digest; 2]> {
+    fn effects_of(&self, hold: &Hold, transition: &Transition, thread: &Thread) -> Option<[Digest; 2]> {
         let statement = &transition.statement;
         let at = statement.version.checked_sub(1)?;
         if transition.values != ValueLocation::Here || self.is_erased(&statement.thread, at) {
@@ -66,7 +74,7 @@ impl AuditRun<'_> {
             named: &transition.named,
             reasons: &hold.reasons,
         };
-        let secret = self.keys.salt().thread_secret(statement.thread.as_str());
+        let secret = effect_secret(self.keys, thread);
         let owned = RequestedEffect { owner: proposer.map(|it| it.record.owner.as_str()), ..unowned };
         Some([owned.digest(&secret), unowned.digest(&secret)])
     }

@@ -44,7 +44,7 @@ impl AuditRun<'_> {
                 "the outcome of the transition differs from the state of its review",
             );
             self.check_terms(hold, &transition.statement);
-            self.check_attempts(hold, transition, own);
+            self.check_attempts(hold, transition, thread, own);
             if hold.counts() && transition.statement.parent == Some(thread.head.transition) {
                 *opened.entry(hold.node.clone()).or_insert(0) += 1;
             }

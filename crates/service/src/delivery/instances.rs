@@ -83,6 +83,8 @@ impl Deliveries {
             Some(receiver) => Some(self.verified(&keys, by, &token, receiver).await?),
             None => None,
         };
+        // The receiver may have taken a while.
+        let (keys, now) = (self.core.keys()?, self.core.now());
         let actor = Actor::Token(by);
         let mut draft = Draft::new(keys.row(), now);
         draft_token(&mut draft, &token, Some(actor))?;

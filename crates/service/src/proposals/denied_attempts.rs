@@ -6,12 +6,13 @@ use std::time::Duration;
 use countersign_domain::chain::hash::Digest;
 use countersign_domain::identity::party::{Author, Party};
 use countersign_domain::json::pointer::Pointer;
-use countersign_domain::keys::Keys;
+use countersign_domain::keys::{Keys, ThreadSecret};
 use countersign_domain::policy::{JudgedReason, Policy, RejectCode, Violation};
 use countersign_domain::primitives::id::AccountId;
 use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::reviews::change_fingerprint::RequestedEffect;
 use countersign_domain::reviews::{Hold, HoldReason, HoldState, SearchWord, VoteVerdict};
+use countersign_domain::threads::thread::Thread;
 use countersign_store::{Cursor, Direction};
 
 use super::context::ProposalContext;
@@ -20,6 +21,9 @@ use crate::platform::reason::WITHHELD;
 use crate::proposals::Proposals;
 use crate::proposals::hold::hold_reason;
 use crate::threads::statement::JudgedEffect;
+
+/// The label under which the effects of an instance's calls are compared. It has spaces, so it is the name of no thread.
+const CALLS: &str = "countersign calls of the instance ";
 
 /// Returns the violation for a node that requested the same change too often.
 pub(crate) fn effect_attempts_exhausted() -> Violation {
@@ -47,8 +51,17 @@ pub(crate) fn effect_of(
         named: &effected.named,
         reasons: &reasons,
     };
-    let secret = asking.keys.salt().thread_secret(asking.proposal.thread.as_str());
+    let secret = effect_secret(asking.keys, &asking.standing.thread.record);
     asking.by.has_tries().then(|| effect.digest(&secret))
+}
+
+/// Returns the secret by which effects are compared: those of one thread, or those of an instance's calls, which have
+/// threads of their own.
+pub(crate) fn effect_secret(keys: &Keys, thread: &Thread) -> ThreadSecret {
+    match &thread.request {
+        Some(request) => keys.salt().thread_secret(&format!("{CALLS}{}", request.instance)),
+        None => keys.salt().thread_secret(thread.id.as_str()),
+    }
 }
 
 /// Earlier denials of the change under review.
@@ -69,7 +82,7 @@ pub struct EarlierDenials {
 impl Proposals {
     /// Returns whether a node has used up its attempts for an effect. The start and the end of a review both
     /// replace the row of the thread. Therefore two gateways cannot count the same attempts concurrently and
-    /// both open a review.
+    /// both open a review. Approval requests at the same moment are counted without each other.
     pub(crate) async fn is_effect_exhausted(
         &self,
         keys: &Keys,

@@ -68,7 +68,7 @@ pub struct StateView {
     pub state: Value,
 }
 
-/// What the creation of a thread relies on.
+/// The rows and the name on which the creation of a thread relies.
 pub(crate) struct ThreadCreation {
     pub(crate) token: Stored<Token>,
     pub(crate) flow: Stored<Flow>,

@@ -40,6 +40,9 @@ const REVIEW: &str = "countersign-review";
 /// The header of an approval whose lease has ended without an outcome.
 const OUTCOME: &str = "countersign-outcome";
 
+/// The header of a request for a tool whose definition has changed.
+const TOOL: &str = "countersign-tool";
+
 /// An approval request, as the protocol writes it.
 #[derive(Deserialize)]
 struct WireApproval {
@@ -99,6 +102,7 @@ impl WireApproval {
             tool: self.tool,
             server: self.server,
             arguments: self.arguments,
+            tool_has_changed: answer.tool_has_changed,
             reasoning: self.agent_reasoning,
             note,
             usage,
@@ -117,6 +121,8 @@ struct GatewayAnswer {
     page: Option<String>,
     /// Whether the lease of a used approval has ended without an outcome.
     outcome_is_unknown: bool,
+    /// Whether the request says that the server has changed the tool's definition.
+    tool_has_changed: bool,
     body: Vec<u8>,
 }
 
@@ -124,6 +130,7 @@ struct GatewayAnswer {
 #[derive(Deserialize)]
 struct WireTools {
     callable: BTreeSet<String>,
+    missing: Vec<String>,
     changed: String,
 }
 
@@ -180,7 +187,7 @@ impl Approvals for GatewayApprovals {
         let body = json!({"tools": tools});
         let answer = self.exchange(&Method::POST, self.tools.as_str(), None, Some(&body)).await?;
         let told: WireTools = read(answer.status, &answer.body)?;
-        Ok(AllowedTools { names: told.callable, holds_changed: told.changed == "hold" })
+        Ok(AllowedTools { names: told.callable, missing: told.missing, holds_changed: told.changed == "hold" })
     }
 }
 
@@ -248,11 +255,13 @@ async fn whole(request: RequestBuilder) -> reqwest::Result<GatewayAnswer> {
     let header = |name| answer.headers().get(name).and_then(|it| it.to_str().ok()).map(str::to_owned);
     let (verification, page) = (header(VERIFICATION), header(REVIEW));
     let outcome_is_unknown = header(OUTCOME).as_deref() == Some("unknown");
+    let tool_has_changed = header(TOOL).as_deref() == Some("changed");
     Ok(GatewayAnswer {
         status: answer.status(),
         verification,
         page,
         outcome_is_unknown,
+        tool_has_changed,
         body: answer.bytes().await?.into(),
     })
 }

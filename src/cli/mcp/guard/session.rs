@@ -1,9 +1,10 @@
 //! One session: forwards messages between client and server, and each call once it is approved.
 
-use std::io;
+use std::io::{self, Write as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use countersign_mcp_guard::json_rpc;
 use countersign_mcp_guard::message::{self, ClientMessage, MESSAGE_BYTES_MAX, RefusedMessage, ToolRequest};
 use countersign_mcp_guard::open_calls::{CallEnd, CallProgress, CancelledCall, ForwardedCall, OpenCalls};
 use countersign_mcp_guard::review_link::{self, LinkSupport};
@@ -145,7 +146,7 @@ impl GuardSession {
                     // Without a report, the gateway records the outcome as unknown after the lease.
                     let end = self.calls.end(&id.to_string());
                     if !matches!(end, CallEnd::Sent(sent) if self.guard.tasks.fail(&sent.request, &why)) {
-                        let _ = to_client.send(message::error(&id, &why)).await;
+                        let _ = to_client.send(json_rpc::error(&id, &why)).await;
                     }
                     continue;
                 }
@@ -178,7 +179,11 @@ impl GuardSession {
             if self.has_tasks.load(Ordering::Relaxed) {
                 server_message::offer_tasks(&mut message);
             }
-            let _ = to_client.send(self.guard.shown(message).await).await;
+            let shown = self.guard.shown(message).await;
+            if let Some(warning) = shown.warning {
+                let _ = writeln!(io::stderr(), "countersign: {warning}");
+            }
+            let _ = to_client.send(shown.line).await;
         }
         while reports.join_next().await.is_some() {}
     }
@@ -223,7 +228,7 @@ impl GuardSession {
                 CallProgress::Sent(_) => "the server ended before it answered; whether the call ran is unknown",
             };
             let id = serde_json::from_str::<Value>(&name).unwrap_or_default();
-            let _ = lines.to_client.send(message::error(&id, why)).await;
+            let _ = lines.to_client.send(json_rpc::error(&id, why)).await;
         }
     }
 }

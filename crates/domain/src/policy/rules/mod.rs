@@ -112,9 +112,13 @@ impl PolicyRule {
         Ok(Self { name, then, reason, when, asked, tools })
     }
 
+    pub(super) fn tools(&self) -> Option<&ToolGlobs> {
+        self.tools.as_ref()
+    }
+
     /// Returns whether the rule applies to a request with this tool, or without a tool.
     fn is_about(&self, tool: Option<&Tool>) -> bool {
-        self.tools.as_ref().is_none_or(|globs| tool.is_some_and(|it| globs.covers(&it.name)))
+        self.tools().is_none_or(|globs| tool.is_some_and(|it| globs.covers(&it.name)))
     }
 
     /// Returns the only path that a rule is about, if it holds or denies. The rule is false for every other change.

@@ -38,6 +38,9 @@ const VERIFICATION: HeaderName = HeaderName::from_static("countersign-verificati
 /// The header of a used approval whose lease has ended without an outcome.
 const OUTCOME: HeaderName = HeaderName::from_static("countersign-outcome");
 
+/// The header of a request for a tool whose definition its server has changed.
+const TOOL: HeaderName = HeaderName::from_static("countersign-tool");
+
 /// The body of `POST /aap/v1/requests`.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -96,6 +99,8 @@ pub struct CallableToolsRequest {
 pub struct CallableToolsResponse {
     /// The tools of the request that the instance may ask for. Rules can still hold or deny a call by its arguments.
     pub callable: Vec<ToolName>,
+    /// The tools of the same servers that the policy names and the request does not. Such a name can be misspelt.
+    pub missing: Vec<ToolName>,
     /// The effect of a call of a tool whose definition has changed: `refuse` or `hold`.
     pub changed: &'static str,
 }
@@ -178,7 +183,8 @@ pub async fn create(
 ///
 /// Returns 200. `?wait=30s` waits up to that time for a decision. Only the instance that created a request can read it.
 /// The header `Countersign-Receipt` has the receipt of an approval by reviewers. The header `Countersign-Outcome` is
-/// `unknown` if the lease of the call has ended without a report.
+/// `unknown` if the lease of the call has ended without a report. The header `Countersign-Tool` is `changed` if the
+/// request has `tool_has_changed`.
 #[utoipa::path(
     get, path = "/aap/v1/requests/{id}", tag = "approval requests",
     params(
@@ -279,8 +285,8 @@ pub async fn callable(requests: Capability<ApprovalRequests>, post: IdempotentPo
     if ask.tools.len() > TOOLS_MAX {
         return Err(Error::invalid("/tools", format!("name at most {TOOLS_MAX} tools in one request")));
     }
-    let CallableTools { callable, changed } = requests.callable(&post.token, ask.tools).await?;
-    Ok(HttpResponse::Ok().json(CallableToolsResponse { callable, changed: changed.as_str() }))
+    let CallableTools { callable, missing, changed } = requests.callable(&post.token, ask.tools).await?;
+    Ok(HttpResponse::Ok().json(CallableToolsResponse { callable, missing, changed: changed.as_str() }))
 }
 
 fn answer(requests: &ApprovalRequests, mut response: HttpResponseBuilder, view: &ApprovalRequestView) -> HttpResponse {
@@ -292,6 +298,9 @@ fn answer(requests: &ApprovalRequests, mut response: HttpResponseBuilder, view: 
     }
     if view.outcome_is_unknown {
         put_header(&mut response, OUTCOME, "unknown");
+    }
+    if view.request.tool_has_changed {
+        put_header(&mut response, TOOL, "changed");
     }
     response.json(ApprovalRequestResponse::of(view))
 }

@@ -158,13 +158,17 @@ impl ClaudeCodeHookResponse {
     pub(super) fn of(hook: &ClaudeCodeHook, decision: HookDecision) -> Self {
         match decision {
             HookDecision::Allow(view) => Self::allow(hook, &view),
-            HookDecision::Deny(why) => Self::decided("deny", why),
+            HookDecision::Deny(why) => Self::deny(why),
             HookDecision::Wait { text, page } => {
                 let system_message =
                     page.map(|it| format!("Countersign: {} waits for approval at {it}", hook.tool_name));
                 Self { system_message, ..Self::decided("deny", text) }
             }
         }
+    }
+
+    pub(super) fn deny(why: String) -> Self {
+        Self::decided("deny", why)
     }
 
     /// Returns the answer after a call.

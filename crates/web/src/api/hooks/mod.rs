@@ -37,7 +37,7 @@ capabilities! {
 ///
 /// Returns 200 for the HTTP hooks `PreToolUse`, `PostToolUse` and `PostToolUseFailure`. `PreToolUse` asks for the approval
 /// of the call, waits for at most `wait` and uses the approval. The `permissionDecision` is `allow` or `deny`, and never
-/// `ask` or `defer`. Every error after the authentication is `deny` too. The other hooks report the outcome. The same hook
+/// `ask` or `defer`. Every error after the authentication is `deny` too, except for a body over the limit. The other hooks report the outcome. The same hook
 /// again gets the same answer while the lease of the write is valid. Members that are not described here are ignored.
 #[utoipa::path(
     post, path = "/v1/hooks/claude-code", tag = "approval requests", request_body = ClaudeCodeHook,
@@ -45,16 +45,19 @@ capabilities! {
     responses((status = 200, description = "The decision, or an empty object after the call", body = ClaudeCodeHookResponse))
 )]
 pub async fn claude_code(hooks: Hooks, post: IdempotentPost, query: Query<WaitQuery>) -> Result<HttpResponse> {
-    let hook: ClaudeCodeHook = post.read()?;
+    // A hook cannot refuse a call by its status, so every error is a decision. The model can cause one by its input.
+    let refused = |error| Problem::of(&post.request, error).message();
+    let hook: ClaudeCodeHook = match post.read() {
+        Ok(hook) => hook,
+        Err(error) => return Ok(HttpResponse::Ok().json(ClaudeCodeHookResponse::deny(refused(error)))),
+    };
     let answer = match hook.event()? {
         HookEvent::Before => {
             let decision = match hook.call() {
                 Ok(call) => decide(&hooks, &post.token, &call, &query).await,
                 Err(wrong) => Err(wrong),
             };
-            // A hook cannot refuse a call by its status, so every error is a decision.
-            let refused = |error| HookDecision::Deny(Problem::of(&post.request, error).message());
-            ClaudeCodeHookResponse::of(&hook, decision.unwrap_or_else(refused))
+            ClaudeCodeHookResponse::of(&hook, decision.unwrap_or_else(|error| HookDecision::Deny(refused(error))))
         }
         HookEvent::After(status) => {
             let view = hooks.requests.report_in_session(&post.token, &hook.end(status)?).await?;

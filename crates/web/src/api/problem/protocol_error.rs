@@ -63,6 +63,8 @@ impl ProtocolError {
 fn denied(code: DenialCode) -> (StatusCode, String, String) {
     let refused = match code {
         DenialCode::Forbidden => return (StatusCode::FORBIDDEN, code.as_str().to_owned(), code.detail().to_owned()),
+        // The approval stays valid.
+        DenialCode::Halted => return (StatusCode::CONFLICT, code.as_str().to_owned(), Error::Halted.to_string()),
         DenialCode::Expired => ApprovalRequestError::Expired,
         DenialCode::AlreadyUsed | DenialCode::WriteInProgress => ApprovalRequestError::AlreadyConsumed,
         _ => ApprovalRequestError::NotApproved,

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use countersign_adapters::random;
 use countersign_domain::identity::account::Token;
 use countersign_domain::platform::idempotency::IdempotencyKey;
 use countersign_domain::policy::ChangedTools;
@@ -65,16 +64,14 @@ impl Approvals for ServiceApprovals {
     }
 
     async fn consume(&self, id: &str) -> Result<UsedApproval, ApprovalFailure> {
-        let key = key_of(&random::uuid_v4().to_string());
-        let used = self.requests.consume(&self.token, id, &key).await.map_err(|it| self.failure(it))?;
+        let used = self.requests.consume_in_guard(&self.token, id).await.map_err(|it| self.failure(it))?;
         let lease = lease_of(&used.verification).ok_or(ApprovalFailure::Unavailable)?;
         Ok(UsedApproval { approval: self.approval(&used.view), lease })
     }
 
     async fn report(&self, id: &str, succeeded: bool, note: &str) -> Result<(), ApprovalFailure> {
         let status = if succeeded { CallStatus::Succeeded } else { CallStatus::Failed };
-        let reported = self.requests.report(&self.token, id, status, Some(note.to_owned())).await;
-        reported.map(|_| ()).map_err(|it| self.failure(it))
+        self.requests.report_in_guard(&self.token, id, status, note.to_owned()).await.map_err(|it| self.failure(it))
     }
 
     async fn cancel(&self, id: &str) -> Result<(), ApprovalFailure> {
@@ -85,7 +82,8 @@ impl Approvals for ServiceApprovals {
         let tools = tools.iter().filter_map(|it| ToolName::try_from(it.clone()).ok()).collect();
         let allowed = self.requests.callable(&self.token, tools).await.map_err(|it| self.failure(it))?;
         let names = allowed.callable.into_iter().map(|it| it.to_string()).collect();
-        Ok(AllowedTools { names, holds_changed: allowed.changed == ChangedTools::Hold })
+        let missing = allowed.missing.iter().map(ToString::to_string).collect();
+        Ok(AllowedTools { names, missing, holds_changed: allowed.changed == ChangedTools::Hold })
     }
 }
 
@@ -114,6 +112,7 @@ impl ServiceApprovals {
             },
             arguments: view.call.arguments.clone(),
             note: view.decision.as_ref().and_then(|it| it.note.clone()),
+            tool_has_changed: view.request.tool_has_changed,
             reasoning: view.reasoning.clone(),
             usage: usage(view),
             is_new: false,

@@ -18,7 +18,7 @@ use countersign_adapters::random;
 use countersign_mcp_guard::exchange::{Exchange, ResponseHead};
 use countersign_mcp_guard::forward::{Incoming, IncomingMessage};
 use countersign_mcp_guard::headers::{self, HeadersRefused, RequestHeaders};
-use countersign_mcp_guard::message;
+use countersign_mcp_guard::json_rpc;
 use countersign_mcp_guard::tool_guard::ToolGuard;
 use countersign_mcp_guard::upstream::McpUpstream;
 use countersign_service::approval_requests::ApprovalRequests;
@@ -138,7 +138,7 @@ impl UpstreamCaller {
             }
             // Clients begin a new session then.
             Err(HeadersRefused::OtherSession) => {
-                let refused = message::error(&Value::Null, "the session does not exist");
+                let refused = json_rpc::error(&Value::Null, "the session does not exist");
                 return Ok(json(StatusCode::NOT_FOUND, refused));
             }
         };

@@ -14,7 +14,7 @@ use countersign_domain::delivery::failure::FailureCode;
 use countersign_domain::primitives::secret::Secret;
 use countersign_mcp_guard::sse::{EVENT_BYTES_MAX, SseReader};
 use countersign_mcp_guard::tool_list::ToolPins;
-use countersign_mcp_guard::{message, mirrored, server_message};
+use countersign_mcp_guard::{json_rpc, mirrored, server_message};
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 use url::Url;
@@ -141,7 +141,7 @@ impl RemoteServer {
                 let why = failed(code.sentence());
                 match code.may_have_arrived() {
                     true => ServerLine::Lost { id: id.clone(), why },
-                    false => ServerLine::Message(message::error(id, &why)),
+                    false => ServerLine::Message(json_rpc::error(id, &why)),
                 }
             }),
         };

@@ -13,7 +13,7 @@ const gate = byKind({
   auto: exactObject({ kind: oneOf("auto") }),
   observed: exactObject({ kind: oneOf("observed") }),
   approved: exactObject({ kind: oneOf("approved"), review: name, receipt: jti }),
-  written: exactObject({ kind: oneOf("written"), write_id: name, receipt: nullable(jti) }),
+  written: exactObject({ kind: oneOf("written"), write_id: name }, { receipt: jti }),
 });
 
 const entry = exactObject(

@@ -47,6 +47,7 @@ export const moment = shaped(
 );
 export const count: Reader<number> = that((value) => Number.isSafeInteger(value) && (value as number) >= 0);
 export const flag: Reader<boolean> = that((value) => typeof value === "boolean");
+export const isTrue: Reader<true> = that((value) => value === true);
 export const anything: Reader<Json> = (value) => value;
 export const anyObject: Reader<{ readonly [key: string]: Json }> = that(isObject);
 

@@ -1,0 +1,34 @@
+/** The types of the HTTP API, from its OpenAPI description, and readers of the members that the client relies on. */
+
+import { unexpectedAnswer } from "./errors.js";
+import type { Json } from "./json/value.js";
+import type { components } from "./openapi.js";
+import { Malformed, type Reader } from "./verify/forms.js";
+
+/** A schema of the HTTP API by its name in the OpenAPI description. */
+export type Schema<N extends keyof components["schemas"]> = components["schemas"][N];
+
+/**
+ * Returns the reader of a response. The form has the members on which the client decides anything. All others are as the
+ * gateway sent them.
+ */
+export function answer<T>(form: Reader<unknown>): (body: Json) => T {
+  return (body) => {
+    try {
+      return form(body, "") as T;
+    } catch (bad) {
+      if (bad instanceof Malformed) throw unexpectedAnswer(`the response has another form: ${bad.message}`);
+      throw bad;
+    }
+  };
+}
+
+/** Returns the members that are not undefined. */
+export function given(members: object): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined));
+}
+
+/** Returns a path with its parts encoded. */
+export function path(texts: TemplateStringsArray, ...parts: readonly string[]): string {
+  return texts.reduce((found, text, index) => found + encodeURIComponent(parts[index - 1] ?? "") + text);
+}

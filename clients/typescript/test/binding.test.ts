@@ -1,0 +1,145 @@
+/** A peer that answers wrongly gets no write: each forged, mixed-up or changed answer is refused. */
+
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+
+import { Client, Keys } from "countersign-gateway";
+
+import { approvedChange, flow, type Flow } from "./flows.js";
+import { proxy } from "./peer.js";
+import { SigningKey } from "./signing.js";
+import { codeOf } from "./vectors.js";
+
+let it: Flow;
+let keys: Keys;
+let counter = 0;
+before(async () => {
+  it = await flow();
+  keys = await Keys.read(await it.writer.jwks());
+});
+after(() => it.gateway.close());
+
+type Answer = Record<string, unknown>;
+const verificationTyp = "countersign-verification+jwt";
+
+function claimsOf(token: unknown): Record<string, unknown> {
+  return JSON.parse(Buffer.from(String(token).split(".")[1] ?? "", "base64url").toString());
+}
+
+/** Returns the code with which `verify` refuses a changed answer, with the gateway's keys and without keys. */
+async function refusals(change: (answer: Answer) => unknown): Promise<(string | undefined)[]> {
+  const peer = await proxy(it.gateway.url, ({ body }) => change(body));
+  const writer = new Client({ url: peer.url, token: it.writerToken });
+  const found = [];
+  try {
+    for (const options of [{ keys }, {}]) {
+      counter += 1;
+      const thread = `order-${counter}`;
+      const approved = await approvedChange(it, thread);
+      const write = { thread, ...approved, write_id: `write-${counter}`, expect: { "/target_user_id": 42 } };
+      found.push(await codeOf(() => writer.verify(write, options)));
+    }
+  } finally {
+    peer.close();
+  }
+  return found;
+}
+
+test("an answer that is forwarded unchanged is a permission", async () => {
+  assert.deepEqual(await refusals(() => undefined), [undefined, undefined]);
+});
+
+test("an answer about another write, fence, lease or mode is refused", async () => {
+  assert.deepEqual(await refusals((it) => (it["write_id"] = "another")), ["write_mismatch", "write_mismatch"]);
+  assert.deepEqual(await refusals((it) => (it["fence"] = Number(it["fence"]) + 1)), ["fence_mismatch", "fence_mismatch"]);
+  const later = (it: Answer) => (it["lease_expires_at"] = new Date(Date.now() + 600_000).toISOString());
+  assert.deepEqual(await refusals(later), ["lease_mismatch", "lease_mismatch"]);
+  assert.deepEqual(await refusals((it) => (it["enforced"] = false)), ["enforced_mismatch", "enforced_mismatch"]);
+  assert.deepEqual(await refusals((it) => (it["allow"] = false)), ["unexpected_answer", "unexpected_answer"]);
+  const changed = (it: Answer) => (it["view"] = { ...(it["view"] as Answer), target_user_id: 43 });
+  assert.deepEqual(await refusals(changed), ["expectation_failed", "expectation_failed"]);
+});
+
+test("the genuine verification of an earlier write is refused for this one", async () => {
+  const thread = "earlier";
+  const approved = await approvedChange(it, thread);
+  const earlier = await it.writer.verify({ thread, ...approved, write_id: "earlier" }, { keys });
+  const mixed = (it: Answer) => (it["verification"] = earlier.verification);
+  assert.deepEqual(await refusals(mixed), ["thread_mismatch", "thread_mismatch"]);
+});
+
+test("a forged verification is refused with keys", async () => {
+  const forger = await SigningKey.make();
+  const forged = async (answer: Answer) => {
+    answer["verification"] = await forger.sign(verificationTyp, claimsOf(answer["verification"]));
+  };
+  assert.deepEqual(await refusals(forged), ["unknown_key", undefined]);
+  const spoiled = (answer: Answer) => {
+    const [header, , signature] = String(answer["verification"]).split(".");
+    const claims = Buffer.from(JSON.stringify({ ...claimsOf(answer["verification"]), version: 7 })).toString("base64url");
+    answer["verification"] = [header, claims, signature].join(".");
+  };
+  assert.deepEqual((await refusals(spoiled))[0], "signature_invalid");
+});
+
+test("each member that binds the write is compared", async () => {
+  const forger = await SigningKey.make();
+  const digest = `sha256:${"0".repeat(64)}`;
+  for (const [member, value, code] of [
+    ["sub", "another", "thread_mismatch"],
+    ["transition", digest, "digest_mismatch"],
+    ["write_id", "another", "write_mismatch"],
+    ["receipt", "AAAAAAAAAAAAAAAAAAAAAA", "receipt_mismatch"],
+    ["fence", 99, "fence_mismatch"],
+  ] as const) {
+    const own = await Keys.read(forger.jwks);
+    const peer = await proxy(it.gateway.url, async ({ body }) => {
+      body["verification"] = await forger.sign(verificationTyp, { ...claimsOf(body["verification"]), [member]: value });
+    });
+    const writer = new Client({ url: peer.url, token: it.writerToken });
+    counter += 1;
+    const thread = `order-${counter}`;
+    const write = { thread, ...(await approvedChange(it, thread)), write_id: `write-${counter}` };
+    // By the keys of the forger, and without keys.
+    for (const options of [{ keys: own }, {}]) assert.equal(await codeOf(() => writer.verify(write, options)), code, member);
+    peer.close();
+  }
+});
+
+test("a reservation of another approval request is refused", async () => {
+  const searching = { tool: "search", arguments: {}, timeout: "10m" };
+  const [one, other] = [
+    await it.instance.requests.create(searching, { idempotencyKey: "one" }),
+    await it.instance.requests.create(searching, { idempotencyKey: "other" }),
+  ];
+  const used = await it.instance.requests.consume(one, { keys });
+  const answers: [string, (answer: { body: Answer; headers: Record<string, string> }) => unknown, string][] = [
+    ["another id", ({ body }) => (body["id"] = one.id), "request_mismatch"],
+    ["another tool", ({ body }) => (body["tool"] = "refund"), "tool_mismatch"],
+    ["other arguments", ({ body }) => (body["arguments"] = { amount: 1 }), "arguments_mismatch"],
+    ["not used", ({ body }) => delete body["consumption"], "unexpected_answer"],
+    ["no reservation", ({ headers }) => delete headers["countersign-verification"], "unexpected_answer"],
+    ["another reservation", ({ headers }) => (headers["countersign-verification"] = used.verification), "thread_mismatch"],
+  ];
+  for (const [name, change, code] of answers) {
+    const peer = await proxy(it.gateway.url, change);
+    const client = new Client({ url: peer.url, token: it.instanceToken });
+    assert.equal(await codeOf(() => client.requests.consume(other, { idempotencyKey: "attempt", keys })), code, name);
+    peer.close();
+  }
+});
+
+test("a decision, an outcome or a request about something else is refused", async () => {
+  const { transition } = await approvedChange(it, "decided");
+  const other = `sha256:${"1".repeat(64)}`;
+  const lying = (change: (body: Answer) => unknown) => proxy(it.gateway.url, ({ body }) => change(body));
+  const peers = [
+    await lying((body) => (body["transition_digest"] = other)),
+    await lying((body) => (body["approved"] = false)),
+  ];
+  for (const peer of peers) {
+    const client = new Client({ url: peer.url, token: it.plannerToken });
+    assert.equal(await codeOf(() => client.decision(transition)), "unexpected_answer");
+    peer.close();
+  }
+});

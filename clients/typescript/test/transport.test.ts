@@ -1,0 +1,118 @@
+/** Retries, limits and errors of the transport, with a peer that fails on purpose. */
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { inspect } from "node:util";
+
+import { Client, type ClientOptions } from "countersign-gateway";
+
+import { Peer, reply, type Handler } from "./peer.js";
+import { codeOf } from "./vectors.js";
+
+const retries = { firstSecs: 0.001, mostSecs: 0.002 };
+const digest = `sha256:${"0".repeat(64)}`;
+const thread = { thread: "one", version: 0, transition: digest };
+
+async function withPeer<T>(handler: Handler, run: (client: Client, peer: Peer) => Promise<T>, options: Partial<ClientOptions> = {}) {
+  const peer = await Peer.start(handler);
+  try {
+    return await run(new Client({ url: peer.url, token: "cs_token", retries, ...options }), peer);
+  } finally {
+    peer.close();
+  }
+}
+
+test("a request that is safe to repeat is sent again after 429, 5xx and a lost connection", async () => {
+  let attempt = 0;
+  const handler: Handler = (_, __, response) => {
+    attempt += 1;
+    if (attempt === 1) reply(response, 429, {}, { "retry-after": "0" });
+    else if (attempt === 2) reply(response, 503, {});
+    else if (attempt === 3) response.destroy();
+    else reply(response, 200, thread);
+  };
+  await withPeer(handler, async (client, peer) => {
+    assert.equal((await client.thread("one")).version, 0);
+    assert.equal(peer.seen.length, 4);
+  });
+});
+
+test("attempts are limited, and a broken chain is not repeated", async () => {
+  for (const [status, code, attempts] of [[503, "store_unavailable", 4], [500, "chain_broken", 1], [409, "head_moved", 1]] as const) {
+    await withPeer((_, __, response) => reply(response, status, { code, detail: "…" }), async (client, peer) => {
+      assert.equal(await codeOf(() => client.thread("one")), code);
+      assert.equal(peer.seen.length, attempts);
+    });
+  }
+  await withPeer((_, __, response) => void response.destroy(), async (client, peer) => {
+    assert.equal(await codeOf(() => client.thread("one")), "unreachable");
+    assert.equal(peer.seen.length, 4);
+  });
+});
+
+test("a repeated request has the same key", async () => {
+  const keys: unknown[] = [];
+  const handler: Handler = (request, _, response) => {
+    keys.push(request.headers["idempotency-key"]);
+    if (keys.length < 3) response.destroy();
+    else reply(response, 201, { ...thread, flow: "payments" });
+  };
+  await withPeer(handler, async (client) => {
+    await client.createThread("payments", {});
+    assert.deepEqual([new Set(keys).size, typeof keys[0]], [1, "string"]);
+  });
+});
+
+test("a longer Retry-After than the limit ends the call", async () => {
+  await withPeer((_, __, response) => reply(response, 429, { code: "too_many_requests" }, { "retry-after": "3600" }), async (client, peer) => {
+    assert.equal(await codeOf(() => client.thread("one")), "too_many_requests");
+    assert.equal(peer.seen.length, 1);
+  });
+});
+
+test("what is no answer of the protocol is refused", async () => {
+  const bodies = ["", "<html>", '{"thread":"one","thread":"two"}', "[]", '{"thread":"one"}', '{"thread":"one","version":1e400}'];
+  for (const body of bodies) {
+    await withPeer((_, __, response) => reply(response, 200, body), async (client) => {
+      assert.equal(await codeOf(() => client.thread("one")), "unexpected_answer", body);
+    });
+  }
+  const redirect: Handler = (_, __, response) => void response.writeHead(302, { location: "http://127.0.0.1:1/" }).end();
+  await withPeer(redirect, async (client, peer) => {
+    assert.equal(await codeOf(() => client.thread("one")), "unexpected_answer");
+    assert.equal(peer.seen.length, 1);
+  });
+  await withPeer((_, __, response) => reply(response, 404, "<html>"), async (client) => {
+    assert.equal(await codeOf(() => client.thread("one")), "unknown");
+  });
+});
+
+test("a response that is too large or too slow ends", async () => {
+  await withPeer((_, __, response) => reply(response, 200, { ...thread, more: "x".repeat(5000) }), async (client) => {
+    assert.equal(await codeOf(() => client.thread("one")), "answer_too_large");
+  }, { answerBytesMax: 1000 });
+  await withPeer(() => undefined, async (client) => {
+    assert.equal(await codeOf(() => client.thread("one")), "unreachable");
+  }, { timeoutSecs: 0.2, retries: { attempts: 1 } });
+});
+
+test("an argument that JSON cannot represent is refused before anything is sent", async () => {
+  await withPeer((_, __, response) => reply(response, 200, {}), async (client, peer) => {
+    for (const value of [NaN, 1n, undefined, new Date(0), "\ud800", () => 1]) {
+      const proposal = { node: "planner", parent: digest, patch: { value } };
+      assert.equal(await codeOf(() => client.propose("one", proposal)), "invalid_argument");
+    }
+    assert.deepEqual(peer.seen, []);
+  });
+});
+
+test("a token is not sent over plain HTTP, and is not printed", async () => {
+  const make = (url: string, more = {}) => new Client({ url, token: "cs_secret", ...more });
+  for (const url of ["http://gate.example.com", "http://127.0.0.1.example.com", "ftp://localhost", "https://a:b@gate.example.com", "https://gate.example.com/x", "no address"]) {
+    assert.equal(await codeOf(() => make(url)), "invalid_argument", url);
+  }
+  make("http://gate.example.com", { allowPlainHttp: true });
+  for (const url of ["https://gate.example.com", "http://localhost:8480", "http://127.0.0.1:1", "http://[::1]:1"]) {
+    assert.ok(!inspect(make(url), { depth: 9, showHidden: true }).includes("cs_secret"));
+  }
+});

@@ -106,6 +106,25 @@ test("each member that binds the write is compared", async () => {
   }
 });
 
+test("a lease that is over by the local clock is refused, although it was signed", async () => {
+  const forger = await SigningKey.make();
+  const own = await Keys.read(forger.jwks);
+  const over = { iat: 1_700_000_000, exp: 1_700_000_030 };
+  const sign = (token: unknown) => forger.sign(verificationTyp, { ...claimsOf(token), ...over });
+  const peer = await proxy(it.gateway.url, async ({ body, headers }) => {
+    if (body["verification"] === undefined) headers["countersign-verification"] = await sign(headers["countersign-verification"]);
+    else Object.assign(body, { verification: await sign(body["verification"]), lease_expires_at: "2023-11-14T22:13:50.000Z" });
+  });
+  const write = { thread: "over", ...(await approvedChange(it, "over")), write_id: "over" };
+  const writer = new Client({ url: peer.url, token: it.writerToken });
+  assert.equal(await codeOf(() => writer.verify(write, { keys: own })), "expired");
+  const searching = { tool: "search", arguments: {}, timeout: "10m" };
+  const { id } = await it.instance.requests.create(searching, { idempotencyKey: "over" });
+  const { requests } = new Client({ url: peer.url, token: it.instanceToken });
+  assert.equal(await codeOf(() => requests.consume({ ...searching, id }, { keys: own })), "expired");
+  peer.close();
+});
+
 test("a reservation of another approval request is refused", async () => {
   const searching = { tool: "search", arguments: {}, timeout: "10m" };
   const [one, other] = [

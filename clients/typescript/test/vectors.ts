@@ -6,7 +6,6 @@ import { fileURLToPath } from "node:url";
 import { CountersignError, readJson } from "countersign-gateway/verify";
 
 /** A vector file's content. Its form is that of tests/vectors/README.md. */
-// eslint-disable-next-line @typescript-eslint/no-explicit-any
 export type Vectors = any;
 
 /** The repository, which the check names if the tests are elsewhere. */

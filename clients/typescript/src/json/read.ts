@@ -13,7 +13,6 @@ export interface JsonLimits {
 const defaultBytesMax = 1 << 20;
 const defaultDepthMax = 64;
 const numberForm = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/y;
-// eslint-disable-next-line no-control-regex
 const plainText = /[^"\\\u0000-\u001f]*/y;
 const blanks = /[ \t\r\n]*/y;
 const words: readonly (readonly [string, null | boolean])[] = [

@@ -67,7 +67,6 @@ function claimsOf<K extends TokenKind>(kind: K, payload: Bytes): Claims<K> {
 
 /** Returns the parts of a token in its one spelling. */
 function partsOf(token: unknown, typ: string): Parts {
-  // eslint-disable-next-line no-control-regex
   if (typeof token !== "string" || token.length > tokenCharsMax || !/^[\u0000-\u007f]*$/.test(token)) {
     throw refused(malformed, "not a token");
   }

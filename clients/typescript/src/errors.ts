@@ -16,7 +16,7 @@ export interface FieldError {
  */
 export type ErrorSource = "gateway" | "verification" | "client";
 
-/** The facts of an error besides its code. */
+/** The facts of an error, without its code. */
 export interface ErrorFacts {
   readonly source: ErrorSource;
   readonly status?: number;

@@ -90,7 +90,7 @@ export function exactObject<R extends Readers, O extends Readers = Readonly<Reco
   };
 }
 
-/** Reads an object with at least these members. A later gateway may add others, which are kept. */
+/** Reads an object with at least these members. A later gateway may add others, and they stay. */
 export function openObject<R extends Readers, O extends Readers = Readonly<Record<never, never>>>(
   required: R,
   optional?: O,

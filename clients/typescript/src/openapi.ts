@@ -86,7 +86,9 @@ export interface paths {
         /**
          * Read an approval request.
          * @description Returns 200. `?wait=30s` waits up to that time for a decision. Only the instance that created a request can read it.
-         *     The header `Countersign-Receipt` has the receipt of an approval by reviewers.
+         *     The header `Countersign-Receipt` has the receipt of an approval by reviewers. The header `Countersign-Outcome` is
+         *     `unknown` if the lease of the call has ended without a report. The header `Countersign-Tool` is `changed` if the
+         *     request has `tool_has_changed`.
          *
          *     Roles: instance.
          */
@@ -743,7 +745,7 @@ export interface paths {
          * Decide about a tool call of Claude Code.
          * @description Returns 200 for the HTTP hooks `PreToolUse`, `PostToolUse` and `PostToolUseFailure`. `PreToolUse` asks for the approval
          *     of the call, waits for at most `wait` and uses the approval. The `permissionDecision` is `allow` or `deny`, and never
-         *     `ask` or `defer`. Every error after the authentication is `deny` too. The other hooks report the outcome. The same hook
+         *     `ask` or `defer`. Every error after the authentication is `deny` too, except for a body over the limit. The other hooks report the outcome. The same hook
          *     again gets the same answer while the lease of the write is valid. Members that are not described here are ignored.
          *
          *     Roles: instance.
@@ -1525,6 +1527,8 @@ export interface components {
             callable: components["schemas"]["ToolName"][];
             /** @description The effect of a call of a tool whose definition has changed: `refuse` or `hold`. */
             changed: string;
+            /** @description The tools of the same servers that the policy names and the request does not. Such a name can be misspelt. */
+            missing: components["schemas"]["ToolName"][];
         };
         /** @description A cancelled proposal. */
         CancelResponse: {
@@ -5175,7 +5179,10 @@ export interface operations {
                      *       "callable": [
                      *         "files:read_file"
                      *       ],
-                     *       "changed": "refuse"
+                     *       "changed": "refuse",
+                     *       "missing": [
+                     *         "files:write_file"
+                     *       ]
                      *     }
                      */
                     "application/json": components["schemas"]["CallableToolsResponse"];

@@ -71,7 +71,7 @@ const ATTACKS: [(&str, &[&str], &str); 9] = [
     ("ACK005", &["ACK005"], "approval_expired"),
     ("ACK006", &["ACK006"], "not_approved"),
     ("ACK007", &["ACK002", "ACK007"], "not_approved"),
-    ("ACK008", &["ACK008"], "not_approved"),
+    ("ACK008", &["ACK008"], "halted"),
     ("ACK009", &["ACK009"], "not_found"),
 ];
 
@@ -96,9 +96,11 @@ async fn agentack_rules_hold_in_each_attack_that_the_gateway_refuses() {
     scene.passes_an_audit().await;
 }
 
-/// A gateway that allows these tools, and holds some of them.
+/// A gateway that allows these tools, and holds some of them. The suites ask for the same call more often than policies
+/// allow by default.
 async fn scene(allowed: &str, held: &str) -> ApiScenario {
     let policy = policy().replace(r#""search", "refund", "crm:*""#, allowed);
+    let policy = policy.replace("[approval]\n", "[approval]\nattempts = 100\n");
     ApiScenario::on_sqlite(&policy.replace(r#""refund", "crm:refund""#, &format!("{held:?}"))).await
 }
 

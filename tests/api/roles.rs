@@ -166,8 +166,11 @@ async fn every_route_admits_only_its_roles() {
             let told: BTreeSet<_> = may.unwrap_or_default().split(" or ").collect();
             let verify = *route == "/v1/verify";
             assert!(!refused || verify || told == roles.iter().copied().collect(), "{method} {route}: {}", answer.body);
+            // A hook denies by its answer.
+            let is_denied = answer.body["hookSpecificOutput"]["permissionDecision"] == "deny";
             assert!(
                 answer.status >= 400
+                    || is_denied
                     || ["/v1/events", "/v1/passkeys", "/v1/rejections", "/v1/endpoints", "/metrics"].contains(route),
                 "{method} {route} as {role} did something"
             );

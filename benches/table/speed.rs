@@ -1,8 +1,10 @@
 //! Verify and propose over HTTP, each beside what it is measured against.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use countersign_adapters::clock::{Clock as _, SystemClock};
+use countersign_client::{Client, Secret, WriteRequest};
 use countersign_service::proposals::outcome::ProposalOutcome;
 use serde_json::json;
 
@@ -105,8 +107,20 @@ pub async fn verify_requests(house: &Arc<BenchGateway>, order: WriterOrder) -> V
     requests.into_iter().map(|it| it.1).collect()
 }
 
+/// Checks that a client with the published keys accepts the answers that are measured.
+async fn client_accepts(house: &BenchGateway) {
+    let (thread, transition, receipt) = house.approved().await;
+    let url = format!("http://127.0.0.1:{}", house.port).parse().unwrap();
+    let client = Client::new(&url, &Secret::new(house.writer.clone())).unwrap();
+    let write_id = countersign_adapters::random::uuid_v7(SystemClock.now()).to_string().try_into().unwrap();
+    let write = WriteRequest { thread, transition, receipt: Some(receipt), write_id, expect: BTreeMap::new() };
+    let keys = client.keys().await.unwrap();
+    client.verify(&write, Some(&keys)).await.unwrap();
+}
+
 pub async fn verify(kind: BenchStoreKind, order: WriterOrder) {
     let house = Arc::new(BenchGateway::build(kind).await);
+    client_accepts(&house).await;
     let bare = bare::serve(&house.service.core.keys().unwrap());
     let (all, two) = (
         BaselineCase::beside(&house, RowSelection::All).await,

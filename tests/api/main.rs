@@ -103,6 +103,7 @@ mod retention;
 mod revealing;
 mod roles;
 mod rules;
+mod rust_client;
 mod scripted_mcp_server;
 mod second_thoughts;
 mod sequencing;

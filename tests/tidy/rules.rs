@@ -8,7 +8,7 @@ use crate::source::{File, RustSource, words};
 pub type TidyRule = fn(&File, &RustSource) -> Vec<String>;
 
 /// The crates above the domain, which all may use. The manifests say who may use which crate.
-pub const CRATES: [&str; 5] = ["adapters", "mcp_guard", "service", "store", "web"];
+pub const CRATES: [&str; 6] = ["adapters", "client", "mcp_guard", "service", "store", "web"];
 
 /// Each module of the root package, with what it may use. The store and the web are here because they may use only some of
 /// the adapters.
@@ -31,6 +31,7 @@ pub const MODULES: &[(&str, &[&str])] = &[
         "cli",
         &[
             "adapters",
+            "client",
             "config",
             "episode_folder",
             "mcp_guard",
@@ -147,7 +148,7 @@ fn roots(code: &str, depth: Option<usize>) -> BTreeSet<String> {
         }
     }
     roots.extend(named_below(code, "countersign_adapters").into_iter().map(|it| format!("adapters::{it}")));
-    for layer in ["service", "store", "web"] {
+    for layer in ["client", "mcp_guard", "service", "store", "web"] {
         let named = !named_below(code, &format!("countersign_{layer}")).is_empty();
         roots.extend(named.then(|| layer.to_owned()));
     }

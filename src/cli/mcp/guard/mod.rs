@@ -8,6 +8,7 @@ use std::io::{self, Write as _};
 use std::sync::Arc;
 use std::time::Duration;
 
+use countersign_client::Client;
 use countersign_domain::primitives::sanitize;
 use countersign_mcp_guard::approvals::ApprovalFailure;
 use countersign_mcp_guard::tool_guard::ToolGuard;
@@ -25,9 +26,8 @@ use crate::cli::{CliError, CommandExit};
 /// Runs until the client or the server ends.
 pub fn run(args: &McpGuardArgs) -> Result<CommandExit, CliError> {
     let token = super::token_of(args.gateway.token_file.as_deref())?;
-    let address = super::address_of(&args.gateway.gateway, "/aap/v1")?;
-    let tools = super::address_of(&args.gateway.gateway, "/v1/callable-tools")?;
-    let approvals = GatewayApprovals::new(address, tools, &token)?;
+    let client = Client::new(&super::address_of(&args.gateway.gateway, "")?, &token);
+    let approvals = GatewayApprovals(client.map_err(|error| CliError::Given(error.to_string()))?);
     let pins = ToolPins::open(args.state.clone())
         .map_err(|source| CliError::Read { what: "the pinned tools in --state".to_owned(), source })?;
     let pins = Arc::new(pins);

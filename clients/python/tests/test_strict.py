@@ -86,4 +86,4 @@ def test_whoever_lacks_the_extra_is_told_its_name() -> None:
     script = "import sys; sys.modules['cryptography'] = None; import countersign.verify"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 1
-    assert "pip install 'countersign[verify]'" in done.stderr
+    assert "pip install 'countersign-gateway[verify]'" in done.stderr

@@ -12,7 +12,7 @@ try:
     import cryptography  # noqa: F401 - only whether it is there
 except ModuleNotFoundError as missing:
     raise ModuleNotFoundError(
-        "countersign.verify needs the extra `verify`: pip install 'countersign[verify]'", name=missing.name
+        "countersign.verify needs the extra `verify`: pip install 'countersign-gateway[verify]'", name=missing.name
     ) from None
 
 from ._chain import Chain, Link, check_chain

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from calling import Desk, desk_in
 from countersign import Client, Created
 from countersign.testing import Gateway, Reviewer
 
@@ -67,3 +68,17 @@ def flow() -> Iterator[Flow]:
 def own_flow(countersign_gateway: Gateway) -> Flow:
     """A flow at a gateway that the test may stop or kill."""
     return flow_on(countersign_gateway)
+
+
+@pytest.fixture(scope="session")
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+    """The flow with tools that tests share."""
+    with desk_in(tmp_path_factory.mktemp("desk")) as it:
+        yield it
+
+
+@pytest.fixture
+def own_desk(tmp_path: Path) -> Iterator[Desk]:
+    """A flow with tools whose policy and gateway the test may change."""
+    with desk_in(tmp_path) as it:
+        yield it

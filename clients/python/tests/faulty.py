@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import socket
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -28,13 +29,22 @@ class Lose:
 
 
 @dataclass
+class Changed:
+    """The gateway is asked, and its answer is changed."""
+
+    change: Callable[[Any], None]
+
+
+@dataclass
 class Between:
     """The received requests, and the faults for the next ones. Later requests are passed on."""
 
     url: str = ""
     asked: list[tuple[str, str]] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
-    todo: deque[Instead | Lose] = field(default_factory=deque)
+    todo: deque[Instead | Lose | Changed | None] = field(default_factory=deque)
+    # A part of each path that the gateway gets, and its replacement.
+    renames: tuple[str, str] = ("", "")
 
 
 @contextmanager
@@ -54,7 +64,7 @@ def between(gateway: str) -> Iterator[Between]:
         def do_GET(self) -> None:
             self.answer()
 
-        do_POST = do_GET
+        do_POST = do_DELETE = do_GET
 
         def answer(self) -> None:
             body = self.rfile.read(int(self.headers.get("content-length", 0)))
@@ -65,12 +75,22 @@ def between(gateway: str) -> Iterator[Between]:
                 return self.say(step.status, step.body, step.headers)
             kept = {key: value for key, value in self.headers.items() if key.lower() not in ("host", "connection")}
             with httpx.Client(trust_env=False, timeout=60) as http:
-                found = http.request(self.command, gateway + self.path, headers=kept, content=body)
+                found = http.request(
+                    self.command, gateway + self.path.replace(*state.renames), headers=kept, content=body
+                )
             if isinstance(step, Lose):
                 self.close_connection = True
                 self.connection.shutdown(socket.SHUT_RDWR)
                 return None
-            return self.say(found.status_code, found.content, {"content-type": found.headers["content-type"]})
+            content = found.content
+            if isinstance(step, Changed):
+                body = found.json()
+                step.change(body)
+                content = json.dumps(body).encode()
+            named = {
+                key: found.headers[key] for key in found.headers if key.startswith(("content-type", "countersign-"))
+            }
+            return self.say(found.status_code, content, named)
 
         def say(self, status: int, body: bytes, headers: dict[str, str]) -> None:
             self.send_response(status)

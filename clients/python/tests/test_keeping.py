@@ -25,6 +25,7 @@ from countersign import (
 )
 from countersign._secret import Secret
 from countersign.langgraph import NotConfirmed
+from countersign.tools import CallRefused
 
 TOKEN = "cs_this-is-the-token"
 
@@ -208,14 +209,17 @@ def test_both_clients_have_the_same_calls() -> None:
 
     theirs = {name: it.replace(return_annotation="") for name, it in calls(AsyncClient).items()}
     assert {name: it.replace(return_annotation="") for name, it in calls(Client).items()} == theirs
-    assert len(theirs) == 61
+    assert len(theirs) == 67
     assert all(inspect.getdoc(getattr(Client, name)) for name in calls(Client))
+
+
+REFUSED = CallRefused("denied", "refund", note="not this week", request="r-1")
 
 
 def test_an_error_arrives_from_another_process_as_it_was(flow: Flow) -> None:
     """Pools of processes and task queues pickle what is raised, and one that cannot be read back breaks them."""
     with pytest.raises(NotFound) as missing:
         flow.host.thread("no-such-thread")
-    for error in (missing.value, Invalid("token", "is none"), StillHeld("sha256:0", 3), NotConfirmed("job-1")):
+    for error in (missing.value, Invalid("token", "is none"), StillHeld("sha256:0", 3), NotConfirmed("job-1"), REFUSED):
         found = pickle.loads(pickle.dumps(error))  # noqa: S301 - our own
         assert (type(found), str(found), vars(found)) == (type(error), str(error), vars(error))

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from langchain_core.tools import tool
 
+from calling import Desk
 from conftest import REPOSITORY
 from countersign import Client, NotFound
 from countersign.testing import Gateway, Reviewer
@@ -200,6 +201,23 @@ def test_the_guides_commands_lead_from_a_thread_to_a_confirmed_write(
     for wanted in ('"version":0', "held\n", "/reviews/", "approved\n", '"allow":true', '"outcome":"confirmed"'):
         before, found, printed = printed.partition(wanted)
         assert found, (wanted, before)
+
+
+def test_the_readmes_function_runs_once_after_approval(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("GATE", desk.gateway.url)
+    monkeypatch.setenv("INSTANCE", desk.token)
+    (block,) = blocks(README, "python tool")
+    made = desk.instance.create_request("refund", {"amount": 40}, idempotency_key="run-7-call-1", timeout="600s")
+    assert made.review_url is not None
+    approving = Thread(target=desk.ada.approve, args=(made.review_url,))
+    approving.start()
+    names: dict[str, Any] = {"__name__": "readme"}
+    run(block, "README.md, tool", names)
+    approving.join()
+    names["instance"].close()
+    assert capsys.readouterr().out.splitlines()[-2:] == ["refunded 40", "already_consumed"]
 
 
 @pytest.fixture

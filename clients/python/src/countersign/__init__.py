@@ -35,6 +35,7 @@ from .answers import (
     Warned,
 )
 from .errors import (
+    AnswerMismatch,
     AnswerTooLarge,
     BranchConflict,
     ChainBroken,
@@ -65,11 +66,14 @@ from .errors import (
     WriteInProgress,
     WrongState,
 )
+from .resources import ApprovalRequest, Consumption
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "AnswerMismatch",
     "AnswerTooLarge",
+    "ApprovalRequest",
     "AsyncClient",
     "Branch",
     "BranchConflict",
@@ -80,6 +84,7 @@ __all__ = [
     "Closed",
     "Committed",
     "Conflict",
+    "Consumption",
     "CountersignError",
     "Created",
     "Decision",

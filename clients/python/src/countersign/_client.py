@@ -8,7 +8,18 @@ from types import TracebackType
 
 import httpx
 
-from . import _administering, _auditing, _calls, _endpoints, _episodes, _interrupts, _node_secrets, _verifying, _waiting
+from . import (
+    _administering,
+    _auditing,
+    _calls,
+    _endpoints,
+    _episodes,
+    _interrupts,
+    _node_secrets,
+    _requests,
+    _verifying,
+    _waiting,
+)
 from ._bounded import ANSWER_BYTES_MAX
 from ._driving import Awaiting, AwaitingWalk, Awaits, Blocking, BlockingWalk, Blocks
 from ._following import afollow, follow
@@ -102,6 +113,12 @@ class Client(Blocks):
     post_interrupt = Blocking(_interrupts.post_interrupt)
     interrupt = Blocking(_interrupts.interrupt)
     wait_for_interrupt = Blocking(_interrupts.wait_for_interrupt)
+    create_request = Blocking(_requests.create_request)
+    request = Blocking(_requests.request)
+    wait_for_request = Blocking(_requests.wait_for_request)
+    cancel_request = Blocking(_requests.cancel_request)
+    consume_request = Blocking(_requests.consume_request)
+    report_outcome = Blocking(_requests.report_outcome)
     rejections_page = Blocking(_auditing.rejections_page)
     rejections = BlockingWalk(_auditing.rejections)
     passkeys = Blocking(_auditing.passkeys)
@@ -218,6 +235,12 @@ class AsyncClient(Awaits):
     post_interrupt = Awaiting(_interrupts.post_interrupt)
     interrupt = Awaiting(_interrupts.interrupt)
     wait_for_interrupt = Awaiting(_interrupts.wait_for_interrupt)
+    create_request = Awaiting(_requests.create_request)
+    request = Awaiting(_requests.request)
+    wait_for_request = Awaiting(_requests.wait_for_request)
+    cancel_request = Awaiting(_requests.cancel_request)
+    consume_request = Awaiting(_requests.consume_request)
+    report_outcome = Awaiting(_requests.report_outcome)
     rejections_page = Awaiting(_auditing.rejections_page)
     rejections = AwaitingWalk(_auditing.rejections)
     passkeys = Awaiting(_auditing.passkeys)

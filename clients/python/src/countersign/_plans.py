@@ -52,6 +52,7 @@ class Reply:
     status: int
     body: bytes
     retry_after: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -119,6 +120,8 @@ class Call(Generic[T]):
     parses: Callable[[bytes], Json] = parse
     # The status of a success without a body.
     done: int | None = None
+    # Adds the members that are headers.
+    with_headers: Callable[[T, Mapping[str, str]], T] = lambda found, headers: found
 
     def also(self, status: int, accepts: Callable[[Json], U]) -> Call[T | U]:
         """Returns the same call with one more status that is no refusal."""
@@ -171,7 +174,10 @@ def _may_ask_again(came: Came, repeatable: bool) -> bool:
 
 def _code(came: Reply) -> object:
     body = _said(came.body)
-    return body.get("code") if isinstance(body, dict) else None
+    # Approval requests have an envelope around it.
+    envelope = body.get("error") if isinstance(body, dict) else None
+    found = envelope if isinstance(envelope, dict) else body
+    return found.get("code") if isinstance(found, dict) else None
 
 
 def pause_secs(core: Core, retries: Retries, tried: int, came: Came) -> float | None:
@@ -206,7 +212,7 @@ def understood(call: Call[T], came: Came) -> T:
         raise Unreachable(f"{where}: nothing was sent")
     accepted = call.accepts.get(came.status)
     if accepted is not None:
-        return accepted(call.parses(came.body))
+        return call.with_headers(accepted(call.parses(came.body)), came.headers)
     if came.status == call.done:
         return cast("T", None)
     if came.status < 400:

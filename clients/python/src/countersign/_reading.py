@@ -7,7 +7,7 @@ import functools
 import json
 import types
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime, timezone
 from typing import Any, TypeVar
 
@@ -36,6 +36,13 @@ def read(kind: type[T], value: Json, at: str = "") -> T:
 def reads(kind: type[T]) -> Callable[[Json], T]:
     """Returns the reader of such a response, as a `functools.partial` that names its type."""
     return functools.partial(read, kind)
+
+
+def with_headers(found: T, headers: Mapping[str, str]) -> T:
+    """Returns the response with the members that it has as headers."""
+    members = {it.name: it.metadata["header"] for it in dataclasses.fields(found) if "header" in it.metadata}  # type: ignore[arg-type]
+    present = {name: headers[header] for name, header in members.items() if header in headers}
+    return dataclasses.replace(found, **present)  # type: ignore[type-var]
 
 
 def _object(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
@@ -111,6 +118,7 @@ def _dataclass(kind: type[Any]) -> Read:
     members = [
         (it.name, str(it.metadata.get("wire", it.name)), _reader(hints[it.name]), _may_lack(it))
         for it in dataclasses.fields(kind)
+        if "header" not in it.metadata
     ]
 
     def run(value: Json, at: str) -> Any:

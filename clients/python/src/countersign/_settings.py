@@ -79,7 +79,7 @@ class Settings:
 
 def reply(response: httpx.Response, body: Body) -> Reply:
     """Returns a response."""
-    return Reply(response.status_code, body.whole(), response.headers.get("retry-after"))
+    return Reply(response.status_code, body.whole(), response.headers.get("retry-after"), response.headers)
 
 
 def lost(error: httpx.HTTPError) -> Lost:

@@ -46,6 +46,17 @@ class AnswerTooLarge(UnexpectedAnswer):
         self.bytes_max = bytes_max
 
 
+class AnswerMismatch(UnexpectedAnswer):
+    """A response about another call than the caller's own. Do not run the call, and alert an operator.
+
+    `code` is `request_mismatch`, `tool_mismatch` or `arguments_mismatch`.
+    """
+
+    def __init__(self, code: str, detail: str) -> None:
+        super().__init__(f"{code}: {detail}")
+        self.code = code
+
+
 class StillHeld(CountersignError):
     """The wait ended before the decision. The proposal is still pending: wait again, or cancel it."""
 

@@ -1,4 +1,5 @@
-"""Responses for operators, administrators and auditors: endpoints, policies, halts, interrupts, the audit.
+"""Responses for operators, administrators, auditors and instances: endpoints, policies, halts, interrupts, the audit,
+approval requests.
 
 As in `answers`, a member that a later gateway adds is ignored.
 """
@@ -304,3 +305,75 @@ class Health:
     """Liveness or readiness of a gateway."""
 
     status: str
+
+
+@dataclass(frozen=True)
+class RequestDecision:
+    """The decision on an approval request, with the reason of a reviewer or of the policy."""
+
+    status: str
+    decided_at: datetime
+    expires_at: datetime | None = None
+    note: str | None = None
+
+
+@dataclass(frozen=True)
+class RequestOutcome:
+    """The reported outcome of a call: `succeeded` or `failed`."""
+
+    status: str
+    reported_at: datetime
+    note: str | None = None
+
+
+@dataclass(frozen=True)
+class RequestConsumption:
+    """The use of an approval, and the outcome of the call once it is reported."""
+
+    consumed_at: datetime
+    outcome: RequestOutcome | None = None
+
+
+@dataclass(frozen=True)
+class ApprovalRequest:
+    """A request for the approval of one tool call: `pending`, `approved`, `denied`, `expired` or `cancelled`.
+
+    `review_url` is the page of a pending review, and `receipt` the signed receipt of an approval by reviewers.
+    `known_outcome` is `unknown` if the lease of a used approval ended without a report.
+    """
+
+    id: str
+    tool: str
+    arguments: dict[str, Json]
+    timeout: str
+    status: str
+    created_at: datetime
+    deadline_at: datetime
+    server: str | None = None
+    agent_reasoning: str | None = None
+    context: dict[str, Json] | None = None
+    decision: RequestDecision | None = None
+    consumption: RequestConsumption | None = None
+    review_url: str | None = field(default=None, metadata={"header": "countersign-review"})
+    receipt: str | None = field(default=None, metadata={"header": "countersign-receipt"})
+    verification: str | None = field(default=None, metadata={"header": "countersign-verification"})
+    known_outcome: str | None = field(default=None, metadata={"header": "countersign-outcome"})
+
+
+@dataclass(frozen=True)
+class Consumption:
+    """A used approval. Run the call once, now, with exactly these arguments, and report its outcome."""
+
+    request: str
+    tool: str
+    server: str | None
+    arguments: dict[str, Json]
+    thread: str
+    transition: str
+    write_id: str
+    fence: int
+    # The id of the receipt that the gateway used, or `None` if the policy allowed the call without a review.
+    receipt: str | None
+    # The signed reservation, and the end of its lease in seconds since 1970.
+    verification: str
+    lease_ends: int

@@ -15,9 +15,8 @@ from langgraph.types import Overwrite
 from pydantic import BaseModel
 
 from countersign._names import Invalid
+from countersign._same import same
 from countersign.errors import Json
-
-from ._patching import same
 
 
 class Channels:

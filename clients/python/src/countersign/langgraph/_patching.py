@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from countersign._same import same
 from countersign.errors import Json
 
 Operation = dict[str, Any]
@@ -36,15 +37,6 @@ def _value(at: str, before: Json, after: Json) -> Iterator[Operation]:
             yield {"op": "add", "path": f"{at}/-", "value": item}
     else:
         yield {"op": "replace", "path": at, "value": after}
-
-
-def same(a: Json, b: Json) -> bool:
-    """Returns whether two values are equal as JSON. In Python, true equals 1."""
-    if isinstance(a, dict) and isinstance(b, dict):
-        return a.keys() == b.keys() and all(same(a[key], b[key]) for key in a)
-    if isinstance(a, list) and isinstance(b, list):
-        return len(a) == len(b) and all(map(same, a, b))
-    return isinstance(a, bool) == isinstance(b, bool) and bool(a == b)
 
 
 def _below(at: str, key: str) -> str:

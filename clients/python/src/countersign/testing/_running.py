@@ -26,7 +26,7 @@ ENDS_SECS = 30.0
 # The owner of tokens cannot approve.
 OWNER = "platform"
 PASSWORD = "correct horse battery staple"  # noqa: S105 - of a gateway that ends with its test
-MachineRole = Literal["host", "agent", "writer", "auditor", "admin", "monitor"]
+MachineRole = Literal["host", "agent", "writer", "auditor", "admin", "monitor", "instance", "provisioner"]
 
 
 class Gateway:

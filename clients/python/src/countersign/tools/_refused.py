@@ -1,0 +1,36 @@
+"""The exception of a call that did not run."""
+
+from __future__ import annotations
+
+from countersign.errors import CountersignError
+
+_NEXT_STEPS = {
+    "denied": "Do not make this call again. Follow the note, if there is one.",
+    "expired": "No reviewer decided in time. If the call is still needed, make it again with a new key.",
+    "cancelled": "The request was cancelled. If the call is still needed, make it again with a new key.",
+    "still_held": "Reviewers have not decided yet. Make the same call again later, with the same key.",
+    "not_approved": "The approval is no longer valid. If the call is still needed, make it again with a new key.",
+    "already_consumed": "An earlier attempt used the approval, so the call may have had its effect. Find out whether "
+    "it did. Then make the call again with a new key, if it is still needed.",
+    "idempotency_conflict": "The key belongs to a call with other arguments. Use one key for each call.",
+}
+CODES = frozenset(_NEXT_STEPS)
+
+
+class CallRefused(CountersignError):
+    """The function did not run. `code` says why, and `next_step` what to do. The text is for the model.
+
+    - `denied`: by a reviewer or by the policy. `note` is their reason.
+    - `expired`, `cancelled`, `still_held`: there is no decision.
+    - `not_approved`: the approval has expired, was revoked, or the policy has changed.
+    - `already_consumed`: an earlier attempt used the approval, perhaps in a process that died.
+    - `idempotency_conflict`: the key belongs to another call.
+
+    `request` is the id of the approval request, if there is one.
+    """
+
+    def __init__(self, code: str, tool: str, *, note: str | None = None, request: str | None = None) -> None:
+        self.code, self.tool, self.note, self.request = code, tool, note, request
+        self.next_step = _NEXT_STEPS.get(code, "Do not make this call.")
+        reason = f" Note: {note}" if note else ""
+        super().__init__(f"{tool} did not run ({code}). {self.next_step}{reason}")

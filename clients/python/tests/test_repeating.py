@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 
 from conftest import STATE, Flow
 from countersign import (
+    AnswerMismatch,
     ChainBroken,
     Client,
     Failed,
@@ -115,6 +117,7 @@ def test_where_nobody_listens_there_is_no_answer(flow: Flow) -> None:
 
 # ── the plan itself, given replies ───────────────────────────────────────────────────────────────────────────────────
 
+IN_PROGRESS = Reply(409, b'{"error": {"code": "request_in_progress"}}')
 LOST, NEVER_SENT = Lost("ReadTimeout", sent=True), Lost("ConnectError", sent=False)
 CORE = Core(chance=lambda: 1.0)
 
@@ -144,6 +147,7 @@ def steps(came: list[Came], *, repeatable: bool) -> list[Any]:
         ([LOST], False, ["ask", "Unreachable"]),
         ([NEVER_SENT, Reply(200, b"1")], False, ["ask", "wait 0.2", "ask", 1]),
         ([Reply(500, b"")], False, ["ask", "Failed"]),
+        ([IN_PROGRESS, Reply(200, b"1")], True, ["ask", "wait 0.2", "ask", 1]),
         ([Reply(503, b"")], False, ["ask", "Failed"]),
         ([Reply(502, b"")] * 4, True, ["ask", "wait 0.2", "ask", "wait 0.4", "ask", "wait 0.8", "ask", "Failed"]),
         ([Reply(429, b"", "7"), Reply(200, b"1")], False, ["ask", "wait 7.2", "ask", 1]),
@@ -178,15 +182,55 @@ def test_no_tries_are_no_retries() -> None:
         Retries(tries=0)
 
 
+def unsigned(**claims: object) -> str:
+    return f"e30.{base64.urlsafe_b64encode(json.dumps(claims).encode()).decode().rstrip('=')}.AAAA"
+
+
+OTHERS = {
+    "thread_mismatch": {"sub": "order-2"},
+    "digest_mismatch": {"transition": "sha256:" + "b" * 64},
+    "write_mismatch": {"write_id": "w2"},
+    "fence_mismatch": {"fence": 2},
+    "lease_mismatch": {"exp": 1763697823},
+    "receipt_mismatch": {"receipt": "B" * 22},
+}
+
+
+@pytest.mark.parametrize(("code", "claims"), OTHERS.items(), ids=OTHERS.keys())
+def test_a_yes_to_another_write_is_no_permission(flow: Flow, proxy: Between, code: str, claims: dict[str, Any]) -> None:
+    """Also without keys, when only TLS proves the response."""
+    made = flow.thread()
+    own = {"sub": made.thread, "transition": made.transition, "write_id": "w", "fence": 1, "exp": 1763697822}
+    yes = {
+        "allow": True,
+        "write_id": "w",
+        "fence": 1,
+        "lease_expires_at": "2025-11-21T04:03:42.391Z",
+        "view": {},
+        "verification": unsigned(**{**own, "receipt": "A" * 22, **claims}),
+        "enforced": True,
+        "replayed": False,
+    }
+    proxy.todo.append(Instead(200, json.dumps(yes).encode()))
+    receipt = unsigned(jti="A" * 22)
+    with pytest.raises(AnswerMismatch) as mismatch:
+        client(proxy.url, flow, "writer").verify(
+            thread=made.thread, transition=made.transition, write_id="w", receipt=receipt
+        )
+    assert mismatch.value.code == code
+
+
 def test_a_yes_is_json_of_one_meaning(flow: Flow, proxy: Between) -> None:
     made = flow.thread()
     yes = {
         "allow": True,
         "write_id": "w",
         "fence": 1,
-        "lease_expires_at": "2026-11-21T04:03:42.391Z",
+        "lease_expires_at": "2025-11-21T04:03:42.391Z",
         "view": {},
-        "verification": "eyJ",
+        "verification": unsigned(
+            sub=made.thread, transition=made.transition, write_id="w", fence=1, exp=1763697822, receipt=None
+        ),
         "enforced": True,
         "replayed": False,
     }
@@ -197,6 +241,8 @@ def test_a_yes_is_json_of_one_meaning(flow: Flow, proxy: Between) -> None:
         *((200, json.dumps({key: value for key, value in yes.items() if key != name})) for name in yes),
         (200, json.dumps({**yes, "write_id": "another"})),
         (200, json.dumps({**yes, "fence": True})),
+        (200, json.dumps({**yes, "verification": "eyJ"})),
+        (200, json.dumps({**yes, "verification": unsigned(sub=made.thread)})),
         (200, good[:-1] + ', "allow": true}'),
         (200, good[:-1]),
         (200, "[]"),

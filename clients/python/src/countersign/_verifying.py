@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
@@ -9,8 +10,10 @@ from . import _names as names
 from ._plans import Call, Core, Plan, Request, asked, text
 from ._problems import problem
 from ._reading import read
+from ._same import same
+from ._unchecked import NoToken, claim
 from .answers import Verified
-from .errors import Denied, Forbidden, Json, Problem, UnexpectedAnswer
+from .errors import AnswerMismatch, Denied, Forbidden, Json, Problem, ReceiptMismatch, UnexpectedAnswer
 
 if TYPE_CHECKING:
     from .verify import Keys
@@ -32,7 +35,8 @@ def verify(
     call: the same one returns the same response while its lease is valid.
 
     With `keys` (of `countersign.verify`) the response must be signed by one of them, otherwise it raises `Refused`.
-    Then no proxy can forge a permission. Without them, TLS is the only proof.
+    Then no proxy can forge a permission. Without them, TLS is the only proof, and a mixed-up response raises
+    `AnswerMismatch`.
     """
     check = None if keys is None else _checked_by(keys, expect or {})
     body: dict[str, Json] = {
@@ -49,6 +53,7 @@ def verify(
     found = yield from asked(core, call)
     if check is not None:
         check(found, body, core.today())
+    _must_be_bound(found, body)
     return found
 
 
@@ -68,6 +73,35 @@ def _checked_by(keys: Keys, expect: Mapping[str, Json]) -> Callable[[Verified, d
         must_be_signed(found, asked_about, keys, now=now)
 
     return check
+
+
+def _must_be_bound(found: Verified, body: dict[str, Json]) -> None:
+    """Refuses the response to another request: its verification must be about exactly this write."""
+    try:
+        members = ("sub", "transition", "write_id", "fence", "exp", "receipt")
+        signed = {name: claim(found.verification, name) for name in members}
+    except NoToken as missing:
+        raise UnexpectedAnswer(f"the verification has no `{missing}`") from None
+    expected = {
+        "thread_mismatch": ("sub", body["thread"]),
+        "digest_mismatch": ("transition", body["transition"]),
+        "write_mismatch": ("write_id", body["write_id"]),
+        "fence_mismatch": ("fence", found.fence),
+        "lease_mismatch": ("exp", math.floor(found.lease_expires_at.timestamp())),
+    }
+    for code, (name, value) in expected.items():
+        if not same(signed[name], value):
+            raise AnswerMismatch(code, f"the verification has another `{name}`")
+    # The gateway may need no receipt although one was sent.
+    if signed["receipt"] is not None and signed["receipt"] != _jti(body.get("receipt")):
+        raise ReceiptMismatch
+
+
+def _jti(receipt: Json) -> Json:
+    try:
+        return claim(receipt, "jti")
+    except NoToken:
+        return None
 
 
 def _yes(answer: Json, write_id: str) -> Verified:

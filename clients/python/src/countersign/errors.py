@@ -47,14 +47,27 @@ class AnswerTooLarge(UnexpectedAnswer):
 
 
 class AnswerMismatch(UnexpectedAnswer):
-    """A response about another call than the caller's own. Do not run the call, and alert an operator.
+    """A response about another call or another write than the caller's own. Do not run the call, write nothing, and
+    alert an operator.
 
-    `code` is `request_mismatch`, `tool_mismatch` or `arguments_mismatch`.
+    For calls, `code` is `request_mismatch`, `tool_mismatch` or `arguments_mismatch`. For writes it is
+    `thread_mismatch`, `digest_mismatch`, `write_mismatch`, `fence_mismatch`, `lease_mismatch` or `receipt_mismatch`.
     """
 
     def __init__(self, code: str, detail: str) -> None:
         super().__init__(f"{code}: {detail}")
         self.code = code
+
+
+class ReceiptMismatch(AnswerMismatch):
+    """The receipt that was sent is not the one by which the gateway allowed this write. Nothing was written.
+
+    The gateway was not notified, so the permission is still valid: call again with the right receipt within the lease,
+    or `settle`.
+    """
+
+    def __init__(self) -> None:
+        super().__init__("receipt_mismatch", "verify used another receipt than the one that was sent, or none")
 
 
 class StillHeld(CountersignError):

@@ -4,7 +4,9 @@ The target database has the guard of `clients/sql`. `guarded_write` is for `psyc
 psycopg's `AsyncConnection`. If the outcome of a write is unknown, call `settle` or `asettle`.
 """
 
-from ._errors import GaveWay, GuardRefused, OutcomeUnknown, ReceiptMismatch
+from countersign.errors import ReceiptMismatch
+
+from ._errors import GaveWay, GuardRefused, OutcomeUnknown
 from ._order import Written
 from ._writing import aguarded_write, asettle, guarded_write, settle
 

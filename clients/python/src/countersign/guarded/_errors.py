@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from countersign.errors import CountersignError, UnexpectedAnswer
+from countersign.errors import CountersignError
 
 Code = Literal["fence_not_newer", "id_used", "lease_past", "arguments", "no_pass", "other_thread", "receipt_mismatch"]
 
@@ -21,19 +21,6 @@ class GuardRefused(CountersignError):
     def __init__(self, code: Code, detail: str) -> None:
         super().__init__(f"{code}: {detail}")
         self.code = code
-
-
-class ReceiptMismatch(UnexpectedAnswer):
-    """The job's receipt is not the one by which the gateway allowed this write. Nothing was written.
-
-    The gateway was not notified, so the permission is still valid: call again with the right receipt within the lease,
-    or `settle`.
-    """
-
-    code = "receipt_mismatch"
-
-    def __init__(self) -> None:
-        super().__init__(f"{self.code}: verify used another receipt than the one that was sent, or none")
 
 
 class OutcomeUnknown(CountersignError):

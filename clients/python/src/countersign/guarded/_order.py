@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from countersign import _names as names
 from countersign._unchecked import NoToken, claim
 from countersign.answers import Ended, Verified
-from countersign.errors import CountersignError, Json, Malformed, UnexpectedAnswer
+from countersign.errors import CountersignError, Json, Malformed, ReceiptMismatch, UnexpectedAnswer
 
 from ._databases import Found, Pass, Target
-from ._errors import GaveWay, GuardRefused, OutcomeUnknown, ReceiptMismatch
+from ._errors import GaveWay, GuardRefused, OutcomeUnknown
 
 if TYPE_CHECKING:
     from countersign.verify import Keys

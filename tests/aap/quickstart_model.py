@@ -1,6 +1,6 @@
 """Runs a quickstart of a framework with a scripted model, which calls `refund` once and repeats its result.
 
-    quickstart_model.py FRAMEWORK    with the script on standard input
+quickstart_model.py FRAMEWORK    with the script on standard input, and the order in ORDER
 """
 
 import json
@@ -13,7 +13,7 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-ARGUMENTS = {"order": "7", "amount": 40}
+ARGUMENTS = {"order": os.environ["ORDER"], "amount": 40}
 # As the ids of real models, it is another one in each run.
 CALL = f"call-{uuid.uuid4()}"
 
@@ -64,9 +64,7 @@ def openai_agents() -> Any:
             arguments = json.dumps(ARGUMENTS)
             return ResponseFunctionToolCall(name="refund", arguments=arguments, call_id=CALL, type="function_call")
         content = [ResponseOutputText(text=results[0], type="output_text", annotations=[])]
-        return ResponseOutputMessage(
-            id="m-1", role="assistant", type="message", status="completed", content=content
-        )
+        return ResponseOutputMessage(id="m-1", role="assistant", type="message", status="completed", content=content)
 
     class Scripted(Model):
         async def get_response(self, *rest: Any, **options: Any) -> ModelResponse:
@@ -130,11 +128,12 @@ def crewai() -> Any:
     from crewai import BaseLLM
 
     class Scripted(BaseLLM):
-        def call(self, messages: Any, tools: Any = None, callbacks: Any = None, available_functions: Any = None, **rest: Any) -> Any:
-            last = str(messages[-1]["content"])
-            if "Observation:" in last:
-                return f"Thought: done\nFinal Answer: {last.rpartition('Observation:')[2].strip()}"
-            return f"Thought: refund\nAction: refund\nAction Input: {json.dumps(ARGUMENTS)}"
+        def call(self, messages: Any, *rest: Any, **options: Any) -> str:
+            # The framework adds the result of a tool to the answer of the model.
+            answers = [it["content"] for it in messages if it["role"] == "assistant"]
+            if answers:
+                return f"Thought: done\nFinal Answer: {answers[-1].rpartition('Observation:')[2].strip()}"
+            return f"Thought: call it\nAction: refund\nAction Input: {json.dumps(ARGUMENTS)}"
 
     return Scripted(model="scripted")
 

@@ -1,8 +1,9 @@
-"""Runs the quickstarts of `docs/guides/agent-frameworks.md`: each script unchanged but for its model, at a real gateway.
+"""Runs the quickstarts of `docs/guides/agent-frameworks.md` at a real gateway. Only the model is replaced.
 
     quickstarts.py [FRAMEWORK…]
 
-Each runs twice: a reviewer approves the call, and denies it. The last line counts: N passed, M failed.
+Each runs twice: a reviewer approves the call, and denies it. COUNTERSIGN_BIN is the gateway's program. The last line
+counts: N passed, M failed.
 """
 
 import os
@@ -18,28 +19,12 @@ sys.path.insert(0, str(ROOT / "clients" / "python" / "src"))
 
 from countersign import Client  # noqa: E402
 from countersign.testing import Gateway, Reviewer  # noqa: E402
+from countersign.testing._program import program  # noqa: E402
 
 PAGE = ROOT / "docs" / "guides" / "agent-frameworks.md"
 LINES_MAX = 40
 PATIENCE_SECS = 120
-POLICY = """
-flow = "refunds"
-[nodes.agent]
-reads = []
-writes = []
-writer = true
-[tools]
-allow = ["refund", "crm:refund"]
-[[rules]]
-name = "refunds"
-tools = ["refund", "crm:refund"]
-when = "true"
-then = "hold"
-reason = "A person approves each refund."
-[approval]
-[[approval.stages]]
-groups = ["finance"]
-"""
+PASSWORD = "correct horse battery staple"
 
 
 def scripts() -> dict[str, str]:
@@ -47,10 +32,22 @@ def scripts() -> dict[str, str]:
     return dict(found)
 
 
-def run(name: str, script: str, gateway: Gateway, token: str) -> subprocess.Popen[str]:
+def init(gateway: Gateway, folder: str) -> str:
+    """Runs the command of the page in the gateway's data folder, and returns the token of the agent."""
+    (command,) = re.findall(r"^```bash init\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    (Path(folder) / "countersign").symlink_to(program())
+    known = {key: value for key, value in os.environ.items() if not key.startswith("COUNTERSIGN_")}
+    known |= {"PATH": f"{folder}:{os.environ['PATH']}", "COUNTERSIGN_DATA": str(gateway.data)}
+    subprocess.run(["bash", "-euo", "pipefail", "-c", command], cwd=folder, env=known, check=True, capture_output=True)
+    lines = (Path(folder) / ".env").read_text().splitlines()
+    return dict(line.split("=", 1) for line in lines if "=" in line)["INSTANCE"]
+
+
+def run(name: str, script: str, order: str, gateway: Gateway, token: str) -> subprocess.Popen[str]:
     known = {
         "GATE": gateway.url,
         "INSTANCE": token,
+        "ORDER": order,
         "PYTHONPATH": sys.path[0],
         "PYTHONWARNINGS": "ignore",
         "OTEL_SDK_DISABLED": "true",
@@ -85,13 +82,15 @@ def held(auditor: Client, process: subprocess.Popen[str], after: int) -> str:
 
 def check(name: str, script: str, verdict: str, gateway: Gateway, token: str, auditor: Client, ada: Reviewer) -> None:
     last = max((it.index for it in auditor.events()), default=0)
-    process = run(name, script, gateway, token)
+    # Equal calls that were denied count as attempts of one call.
+    order = f"{name}-{verdict}"
+    process = run(name, script, order, gateway, token)
     ada.vote(held(auditor, process, last), verdict, comment="not this week")
     out, errors = process.communicate(timeout=PATIENCE_SECS)
     types = [it.type for it in auditor.events(after=last)]
     assert process.returncode == 0, errors
     if verdict == "approve":
-        assert "refunded 40 of order 7" in out, (out, errors)
+        assert f"refunded 40 of order {order}" in out, (out, errors)
         assert types.count("write.confirmed") == 1, types
     else:
         assert "refunded" not in out, out
@@ -100,15 +99,12 @@ def check(name: str, script: str, verdict: str, gateway: Gateway, token: str, au
 
 
 def main() -> None:
-    wanted = sys.argv[1:] or [it for it in scripts()]
+    wanted = sys.argv[1:] or list(scripts())
     passed = failed = 0
     with Gateway.start() as gateway, tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "policy.toml"
-        file.write_text(POLICY)
-        gateway.activate(file)
-        token = gateway.add_token("instance", flow="refunds", nodes=["agent"])
+        token = init(gateway, folder)
         auditor = gateway.client(gateway.add_token("auditor"))
-        ada = gateway.reviewer("ada", groups=["finance"])
+        ada = Reviewer(gateway.site, "ada", PASSWORD)
         for name in wanted:
             script = scripts()[name]
             for verdict in ("approve", "deny"):

@@ -36,13 +36,14 @@ impl ApprovalRequests {
         let own_id = self.request_id(&token.record, key)?;
         let sharing = CallSharing { call, own_id: own_id.clone() };
         let ask = |id: &str| self.ask_as(token, id.to_owned(), submission, Some(sharing.clone()));
-        let own = thread_of(&own_id).ok_or(Error::Broken("an approval request's id"))?;
-        if self.core.fetch::<Thread>(&keys, own.as_str()).await?.is_some() {
-            return ask(&own_id).await;
-        }
         let word = equal_call_word(&sharing.call);
         let reader = self.core.reader(&keys);
         let (latest, _) = reader.labelled::<Thread>(&word, Direction::Backward, None, LATEST_MAX).await?;
+        let own = thread_of(&own_id).ok_or(Error::Broken("an approval request's id"))?;
+        // The label of the first equal call would be there too.
+        if !latest.is_empty() && self.core.fetch::<Thread>(&keys, own.as_str()).await?.is_some() {
+            return ask(&own_id).await;
+        }
         if let Some(repeated) = latest.iter().find(|it| is_own(&it.record, &own_id)) {
             return ask(id_in(&repeated.record.id).ok_or(MISSING)?).await;
         }

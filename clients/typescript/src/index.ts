@@ -3,6 +3,7 @@
 export { Client, type Proposal, type Reaffirmation, type Rollback } from "./client.js";
 export { CountersignError, type Advice, type ErrorSource, type FieldError } from "./errors.js";
 export type { AuditEvent, EventsOptions } from "./events.js";
+export { guard, ToolGuard, type FunctionCallOptions, type FunctionGuardOptions, type GuardedCall, type GuardOptions } from "./guard.js";
 export type { Retries } from "./http/retries.js";
 export type { CallOptions, ClientOptions } from "./http/transport.js";
 export type { WaitOptions } from "./http/waiting.js";

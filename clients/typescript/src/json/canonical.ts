@@ -41,7 +41,8 @@ function quoted(text: string): string {
   return JSON.stringify(text);
 }
 
-function isPlain(value: object): boolean {
+/** Returns whether a value is an object that JSON has. A date or a map is not. */
+export function isPlain(value: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(value);
   // An object of another realm, such as a test runner's sandbox, has another `Object.prototype`.
   return prototype === null || Object.getPrototypeOf(prototype) === null;

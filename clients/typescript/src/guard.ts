@@ -1,0 +1,160 @@
+/** Guards functions and tools: a call runs only with an approval of its own, once, with exactly the approved arguments. */
+
+import { CountersignError, invalidArgument } from "./errors.js";
+import { isPlain } from "./json/canonical.js";
+import { isObject, setMember, type JsonObject } from "./json/value.js";
+import { refusal } from "./refusals.js";
+import type { ApprovalRequest, Consumption, RequestsApi } from "./requests.js";
+import type { Keys } from "./verify/keys.js";
+
+/** Options of a guard. Use the same ones when a run is resumed. */
+export interface GuardOptions {
+  /** The requests of an instance: `client.requests`. */
+  readonly requests: RequestsApi;
+  /** The server of the tools. The policy then names a tool `server:tool`. */
+  readonly server?: string;
+  /** The time in which reviewers can decide, `10m` by default. The policy's `ttl` is the maximum. */
+  readonly timeout?: string;
+  /** The time that a call waits for its decision. By default, it waits until the request has ended. 0 does not wait. */
+  readonly withinSecs?: number;
+  /** With keys, each reservation must be signed by one of them. */
+  readonly keys?: Keys;
+  /** Gets each request that requires approval, for example to show its `reviewUrl`. */
+  readonly onPending?: (request: ApprovalRequest) => void;
+  /** Gets a call that ran without a recorded outcome. The gateway then shows its outcome as unknown. */
+  readonly onUnreported?: (call: Consumption, error: unknown) => void;
+}
+
+/** A call of a tool. */
+export interface GuardedCall {
+  readonly tool: string;
+  readonly arguments: unknown;
+  /**
+   * Your key of this call, which no other call has. The same key finds the same request again, also from another process.
+   * Without a key, the request ends with the wait.
+   */
+  readonly key?: string | undefined;
+  /** The agent's reason. Reviewers see it as a claim of the agent. */
+  readonly reasoning?: string | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+const defaultTimeout = "10m";
+// The gateway ends a request at its deadline, and the answer takes a moment.
+const answerSecs = 30;
+
+/** Asks for the approval of calls, and runs approved ones. The adapters of agent frameworks are built on it. */
+export class ToolGuard {
+  readonly #options: GuardOptions;
+
+  constructor(options: GuardOptions) {
+    this.#options = options;
+  }
+
+  /** Asks without a wait. The request is pending, or the policy or reviewers have decided it. */
+  async ask(call: GuardedCall): Promise<ApprovalRequest> {
+    const { requests, server, timeout = defaultTimeout, onPending } = this.#options;
+    const asked = { tool: call.tool, arguments: argumentsOf(call), timeout };
+    const more = { ...(server !== undefined && { server }), ...(call.reasoning !== undefined && { agent_reasoning: call.reasoning }) };
+    const signal = call.signal && { signal: call.signal };
+    const request = await requests.create({ ...asked, ...more }, { idempotencyKey: call.key ?? crypto.randomUUID(), ...signal });
+    if (request.status === "pending") onPending?.(request);
+    return request;
+  }
+
+  /** Asks, and waits for the decision. The request is still pending if no reviewer decided in time. */
+  async decide(call: GuardedCall): Promise<ApprovalRequest> {
+    const { requests, timeout = defaultTimeout, withinSecs = secsOf(timeout) + answerSecs } = this.#options;
+    const request = await this.ask(call);
+    if (request.status !== "pending" || withinSecs === 0) return request;
+    try {
+      return await requests.wait(request, { withinSecs, ...(call.signal && { signal: call.signal }) });
+    } catch (error) {
+      const isLate = error instanceof CountersignError && error.code === "still_held";
+      if (call.key !== undefined) return isLate ? request : fail(error);
+      // Without its key, nobody can use an approval, so reviewers are not asked any longer.
+      const ended = await requests.cancel(request).catch(() => requests.get(request.id));
+      return isLate ? ended : fail(error);
+    }
+  }
+
+  /** Runs a call once if it is approved, and reports its outcome. If it throws a `CountersignError`, the call did not run. */
+  async run<T>(call: GuardedCall, fn: (approved: JsonObject) => T | Promise<T>): Promise<T> {
+    const own = { ...call, arguments: argumentsOf(call) };
+    const request = await this.decide(own);
+    if (request.status !== "approved" || request.consumption !== undefined) throw refusal(request);
+    const approved = await this.#consume(request.id, own);
+    let status: "succeeded" | "failed" = "failed";
+    try {
+      const result = await fn(approved.arguments);
+      status = "succeeded";
+      return result;
+    } finally {
+      await this.#options.requests.report(approved, { status }).catch((error: unknown) => this.#options.onUnreported?.(approved, error));
+    }
+  }
+
+  /** Uses the approval. The answer must be about the call as its caller made it, and not as the request has it. */
+  async #consume(id: string, call: { readonly tool: string; readonly arguments: JsonObject; readonly signal?: AbortSignal | undefined }): Promise<Consumption> {
+    const { requests, server, keys } = this.#options;
+    // A signal in the middle of this request would use the approval up.
+    call.signal?.throwIfAborted();
+    const used = { id, tool: call.tool, arguments: call.arguments, ...(server !== undefined && { server }) };
+    try {
+      return await requests.consume(used, keys && { keys });
+    } catch (error) {
+      if (!(error instanceof CountersignError) || error.code !== "already_consumed") throw error;
+      throw refusal(await requests.get(id), error);
+    }
+  }
+}
+
+/** Options of `guard`. */
+export interface FunctionGuardOptions extends GuardOptions {
+  /** The name of the tool in the policy. */
+  readonly tool: string;
+}
+
+/** Options of one call of a guarded function. */
+export type FunctionCallOptions = Pick<GuardedCall, "key" | "reasoning" | "signal">;
+
+/**
+ * Returns the function behind an approval. A call asks for approval and waits. If the call is approved, the function runs
+ * once with a copy of the approved arguments. Otherwise the call throws a `CountersignError`, for example with the code
+ * `denied`. Its message tells a model what to do.
+ */
+export function guard<A extends object, T>(
+  fn: (approved: A) => T | Promise<T>,
+  options: FunctionGuardOptions,
+): (args: A, call?: FunctionCallOptions) => Promise<T> {
+  const tools = new ToolGuard(options);
+  return (args, call = {}) => tools.run({ ...call, tool: options.tool, arguments: args }, (approved) => fn(approved as A));
+}
+
+/** Returns a copy of the arguments without undefined members, which JSON does not have. */
+function argumentsOf(call: GuardedCall): JsonObject {
+  const copy = copyOf(call.arguments);
+  if (!isObject(copy)) throw invalidArgument("arguments", `the call of ${call.tool} needs an object`);
+  return copy;
+}
+
+function copyOf(value: unknown): JsonObject[string] | undefined {
+  if (Array.isArray(value)) return Array.from(value, copyOf) as JsonObject[string];
+  // A value that JSON does not have is refused when it is sent.
+  if (typeof value !== "object" || value === null || !isPlain(value)) return value as JsonObject[string];
+  const copy = {};
+  for (const [key, item] of Object.entries(value)) {
+    if (item !== undefined) setMember(copy, key, copyOf(item));
+  }
+  return copy;
+}
+
+function secsOf(timeout: string): number {
+  const units: Record<string, number> = { s: 1, m: 60, h: 3600, d: 86400 };
+  const parts = Array.from(timeout.matchAll(/([0-9]+)([smhd])/g), ([, count, unit = ""]) => Number(count) * (units[unit] ?? 0));
+  return parts.reduce((sum, part) => sum + part, 0);
+}
+
+function fail(error: unknown): never {
+  throw error;
+}

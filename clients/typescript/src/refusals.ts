@@ -1,0 +1,36 @@
+/** Errors of guarded calls that did not run. Their sentences tell a model what to do. */
+
+import { CountersignError } from "./errors.js";
+import type { ApprovalRequest } from "./requests.js";
+
+/** Returns the error of a call that must not run. Its code is the reason, such as `denied`. */
+export function refusal(request: ApprovalRequest, cause?: unknown): CountersignError {
+  const [code, detail] = reason(request);
+  const facts = { source: "gateway", detail, problem: { request }, ...(cause !== undefined && { cause }) } as const;
+  return new CountersignError(code, facts);
+}
+
+function reason(request: ApprovalRequest): readonly [code: string, detail: string] {
+  const call = `The call of ${request.tool}`;
+  const note = request.decision?.note === undefined ? "" : ` The reason is: ${request.decision.note}`;
+  switch (request.status) {
+    case "pending":
+      return ["still_held", `${call} did not run. It waits for approval${request.reviewUrl ? ` at ${request.reviewUrl}` : ""}. Tell the user, and do not repeat it.`];
+    case "denied":
+      return ["denied", `${call} was denied and did not run.${note} Do not repeat it with the same arguments.`];
+    case "expired":
+      return ["expired", `${call} did not run, because nobody approved it in time. Ask the user before you repeat it.`];
+    case "cancelled":
+      return ["cancelled", `${call} did not run, because its request was cancelled. Ask the user before you repeat it.`];
+    case "approved":
+      return used(call, request.consumption?.outcome?.status);
+  }
+}
+
+/** Returns the reason of a call whose approval was used before, for example by a process that ended since. */
+function used(call: string, outcome: string | undefined): readonly [code: string, detail: string] {
+  if (outcome === undefined) {
+    return ["outcome_unknown", `${call} was started before, and its outcome is unknown. It did not run again. Check its effect before you repeat it.`];
+  }
+  return ["already_consumed", `${call} was run before, and its outcome is ${outcome}. It did not run again. Do not repeat it.`];
+}

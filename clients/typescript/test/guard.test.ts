@@ -1,0 +1,152 @@
+/** The guard of functions against a real gateway. */
+
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { after, before, test } from "node:test";
+import { fileURLToPath } from "node:url";
+
+import { CountersignError, guard, type ApprovalRequest, type Consumption } from "countersign-gateway";
+
+import { flow, type Flow } from "./flows.js";
+import { proxy } from "./peer.js";
+import { scenarios, until } from "./scenarios.js";
+import { codeOf } from "./vectors.js";
+
+scenarios("guard", (options, ran) => ({
+  async start(run, calls) {
+    const results = calls.map(async (call) => {
+      const guarded = guard(async (given: object) => {
+        ran(call.tool, given);
+        return `done ${call.arguments.amount}`;
+      }, { ...options, tool: call.tool });
+      return guarded(call.arguments, { key: `${run}/${call.id}` }).catch(String);
+    });
+    const found = await Promise.all(results);
+    return { results: Object.fromEntries(calls.map((call, at) => [call.id, found[at] ?? ""])) };
+  },
+}));
+
+let it: Flow;
+before(async () => {
+  it = await flow();
+});
+after(() => it.gateway.close());
+
+const amount = 50;
+
+/** A guarded function, its calls and its pending requests. */
+function guarded(fn = (given: { amount: number }) => Promise.resolve(given.amount), more = {}) {
+  const [pending, unreported]: [ApprovalRequest[], Consumption[]] = [[], []];
+  const options = {
+    requests: it.instance.requests, tool: "refund", timeout: "10m", onPending: (request: ApprovalRequest) => pending.push(request),
+    onUnreported: (call: Consumption) => unreported.push(call), ...more,
+  };
+  return { call: guard(fn, options), pending, unreported };
+}
+const approve = (pending: readonly ApprovalRequest[]) => it.ada.vote(pending[0]?.reviewUrl ?? "", "approve");
+
+test("a function gets a copy of the approved arguments, and its error is reported as a failure", async () => {
+  const broken = new Error("the bank is closed");
+  const seen: object[] = [];
+  const { call, pending } = guarded((given) => {
+    seen.push(given);
+    return Promise.reject(broken);
+  });
+  const given = { amount, note: undefined, to: { iban: "X" } };
+  const running = call(given).catch((error: unknown) => error);
+  await until(() => pending.length === 1);
+  given.to.iban = "Y";
+  await approve(pending);
+  assert.equal(await running, broken);
+  assert.deepEqual(seen, [{ amount, to: { iban: "X" } }]);
+  const found = await it.instance.requests.get(pending[0]?.id ?? "");
+  assert.equal(found.consumption?.outcome?.status, "failed");
+});
+
+test("arguments that JSON does not have are refused before anything is sent", async () => {
+  const { call, pending } = guarded();
+  for (const wrong of [{ amount: NaN }, { amount: new Date() }, { amount: () => 1 }, [1]]) {
+    assert.equal(await codeOf(() => call(wrong as never)), "invalid_argument");
+  }
+  assert.deepEqual(pending, []);
+});
+
+test("a call without a key ends its request when it stops to wait", async () => {
+  const late = guarded(undefined, { withinSecs: 0.1 });
+  assert.equal(await codeOf(() => late.call({ amount })), "cancelled");
+  const aborted = guarded();
+  const stop = new AbortController();
+  const running = aborted.call({ amount }, { signal: stop.signal }).catch((error: unknown) => error);
+  await until(() => aborted.pending.length === 1);
+  stop.abort(new Error("stopped"));
+  assert.equal(String(await running), "Error: stopped");
+  assert.equal((await it.instance.requests.get(aborted.pending[0]?.id ?? "")).status, "cancelled");
+});
+
+test("a call with a key keeps its request, and calls of other instances do not find it", async () => {
+  const first = guarded(undefined, { withinSecs: 0.1 });
+  const error = await first.call({ amount }, { key: "kept" }).catch((found: unknown) => found);
+  assert.ok(error instanceof CountersignError && error.code === "still_held");
+  assert.match(error.message, new RegExp(`waits for approval at ${it.gateway.site}/reviews/`));
+  await approve(first.pending);
+  const stranger = it.gateway.client(it.gateway.addToken("instance", { flow: "refunds", node: "agent" }));
+  const other = guarded(undefined, { requests: stranger.requests, withinSecs: 0 });
+  assert.equal(await codeOf(() => other.call({ amount }, { key: "kept" })), "still_held");
+  assert.equal(await first.call({ amount }, { key: "kept" }), amount);
+});
+
+test("two processes that resume the same call at once run it once", async () => {
+  const runs: number[] = [];
+  const run = ({ amount: found }: { amount: number }) => Promise.resolve(runs.push(found));
+  const first = guarded(run, { withinSecs: 0 });
+  await codeOf(() => first.call({ amount }, { key: "twice" }));
+  await approve(first.pending);
+  const both = await Promise.allSettled([1, 2, 3].map(() => guarded(run).call({ amount }, { key: "twice" })));
+  assert.deepEqual(runs, [amount]);
+  assert.equal(both.filter((one) => one.status === "fulfilled").length, 1);
+});
+
+test("a call that ran returns its result if the outcome cannot be reported", async () => {
+  const cut = await proxy(it.gateway.url, ({ body }, path) => {
+    if (path.endsWith("/outcome")) body["id"] = "another one";
+  });
+  const { requests } = it.gateway.client(it.instanceToken, { url: cut.url });
+  const { call, pending, unreported } = guarded(undefined, { requests });
+  const running = call({ amount });
+  await until(() => pending.length === 1);
+  await approve(pending);
+  assert.equal(await running, amount);
+  assert.deepEqual(unreported.map((one) => one.id), [pending[0]?.id]);
+  cut.close();
+});
+
+test("an answer that claims approval of a pending request runs nothing", async () => {
+  const lying = await proxy(it.gateway.url, ({ body }) => {
+    if (body["status"] === "pending") body["status"] = "approved";
+  });
+  const { requests } = it.gateway.client(it.instanceToken, { url: lying.url });
+  const { call } = guarded(() => assert.fail("it ran"), { requests });
+  assert.equal(await codeOf(() => call({ amount })), "not_approved");
+  lying.close();
+});
+
+test("a killed process goes on with the same request", async () => {
+  const program = fileURLToPath(new URL("./guarded.js", import.meta.url));
+  const environment = { ...process.env, GATE: it.gateway.url, INSTANCE: it.instanceToken };
+  const start = () => spawn(process.execPath, ["--no-warnings", program], { env: environment, stdio: ["ignore", "pipe", "inherit"] });
+  const first = start();
+  const [line] = await once(first.stdout, "data");
+  const [, url = ""] = /^pending (\S+)/.exec(String(line)) ?? [];
+  first.kill("SIGKILL");
+  await once(first, "exit");
+  await it.ada.vote(url, "approve");
+  // The second process dies while the call runs, and the third one does not run it again.
+  for (const expected of [/^running 51$/, /^Error:.*outcome_unknown/]) {
+    const next = start();
+    const [output] = await once(next.stdout, "data");
+    assert.match(String(output).trim(), expected);
+    next.kill("SIGKILL");
+    await once(next, "exit");
+  }
+});

@@ -1,0 +1,93 @@
+/** The adapter of the Vercel AI SDK with the real package and a scripted model. */
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { isStepCount, jsonSchema, generateText, tool, type ModelMessage, type ToolSet } from "ai";
+import { MockLanguageModelV4 } from "ai/test";
+import type { Client } from "countersign-gateway";
+import { guardTools, pausingTools } from "countersign-gateway/ai-sdk";
+
+import { scenarios, type Driver, type ModelCall, type Turn } from "../scenarios.js";
+
+const usage = { inputTokens: { total: 1, noCache: 1, cacheRead: 0, cacheWrite: 0 }, outputTokens: { total: 1, text: 1, reasoning: 0 } };
+
+/** A model that makes the calls, and then answers. It keeps the results that it gets. */
+function scripted(calls: readonly ModelCall[]): MockLanguageModelV4 {
+  return new MockLanguageModelV4({
+    doGenerate: async ({ prompt }) => {
+      const asks = prompt.at(-1)?.role !== "tool";
+      return {
+        content: asks
+          ? calls.map((call) => ({ type: "tool-call" as const, toolCallId: call.id, toolName: call.tool, input: JSON.stringify(call.arguments) }))
+          : [{ type: "text" as const, text: "finished" }],
+        finishReason: { unified: asks ? ("tool-calls" as const) : ("stop" as const), raw: undefined },
+        usage,
+        warnings: [],
+      };
+    },
+  });
+}
+
+function resultsOf(model: MockLanguageModelV4): Turn {
+  const parts = (model.doGenerateCalls.at(-1)?.prompt ?? []).flatMap((message) => (message.role === "tool" ? message.content : []));
+  const results = parts.flatMap((part) => (part.type === "tool-result" ? [[part.toolCallId, JSON.stringify(part.output)] as const] : []));
+  return { results: Object.fromEntries(results) };
+}
+
+function toolsOf(ran: Parameters<Driver>[1]): ToolSet {
+  const inputSchema = jsonSchema<{ amount?: number }>({ type: "object" });
+  const refund = tool({
+    inputSchema,
+    execute: async (given: { amount?: number }) => {
+      ran("refund", given);
+      return `done ${given.amount}`;
+    },
+  });
+  // A tool that streams its output.
+  const search = tool({
+    inputSchema,
+    async *execute(given: { amount?: number }) {
+      ran("search", given);
+      yield "begun";
+      yield "done";
+    },
+  });
+  return { search, refund };
+}
+
+const first: ModelMessage = { role: "user", content: "Refund it." };
+
+scenarios("AI SDK, waiting", (options, ran) => ({
+  async start(run, calls) {
+    const model = scripted(calls);
+    await generateText({ model, tools: guardTools(toolsOf(ran), { ...options, run }), messages: [first], stopWhen: isStepCount(3) });
+    return resultsOf(model);
+  },
+}));
+
+scenarios("AI SDK, pausing", (options, ran) => {
+  async function turn(run: string, calls: readonly ModelCall[], messages: ModelMessage[]): Promise<Turn> {
+    const model = scripted(calls);
+    const { tools, toolApproval } = pausingTools(toolsOf(ran), { ...options, run });
+    const { content, responseMessages } = await generateText({ model, tools, toolApproval, messages, stopWhen: isStepCount(3) });
+    const isPaused = content.some((part) => part.type === "tool-approval-request" && part.isAutomatic !== true);
+    return isPaused ? { saved: JSON.stringify([...messages, ...responseMessages]) } : resultsOf(model);
+  }
+  return {
+    start: (run, calls) => turn(run, calls, [first]),
+    async resume(run, saved, approves = false) {
+      const messages: ModelMessage[] = JSON.parse(saved);
+      const { respond } = pausingTools(toolsOf(ran), { ...options, run });
+      const approved = messages.flatMap((message) => (message.role === "assistant" && typeof message.content !== "string" ? message.content : [])).flatMap(
+        (part) => (part.type === "tool-approval-request" ? [{ type: "tool-approval-response" as const, approvalId: part.approvalId, approved: true }] : []),
+      );
+      return turn(run, [], [...messages, approves ? { role: "tool", content: approved } : await respond(messages)]);
+    },
+  };
+});
+
+test("a tool without execute is refused", async () => {
+  const requests = undefined as unknown as Client["requests"];
+  assert.throws(() => guardTools({ ask: tool({ inputSchema: jsonSchema({ type: "object" }) }) }, { requests, run: "r" }), /no execute function/);
+});

@@ -1,0 +1,55 @@
+/** The adapter of the OpenAI Agents SDK with the real package and a scripted model. */
+
+import { Agent, run as runAgent, RunState, setTracingDisabled, tool } from "@openai/agents";
+import { assistantMessage, functionCall, ScriptedModel } from "@openai/agents-core/testing";
+import { guardedTool } from "countersign-gateway/openai-agents";
+import { z } from "zod";
+
+import { scenarios, type ModelCall, type Turn } from "../scenarios.js";
+
+setTracingDisabled(true);
+
+scenarios("OpenAI Agents", (options, ran) => {
+  function agentOf(run: string, calls: readonly ModelCall[]) {
+    const guarded = guardedTool(tool, { ...options, run, withinSecs: options.withinSecs ?? 0 });
+    const asked = calls.map((call) => functionCall(call.tool, { ...call.arguments }, { callId: call.id }));
+    const model = new ScriptedModel([...(asked.length > 0 ? [asked] : []), [assistantMessage("finished")]]);
+    const tools = [
+      guarded({
+        name: "refund",
+        description: "Refunds an amount.",
+        parameters: z.object({ amount: z.number() }),
+        execute: async ({ amount }) => {
+          ran("refund", { amount });
+          return `done ${amount}`;
+        },
+      }),
+      guarded({
+        name: "search",
+        description: "Searches.",
+        parameters: z.object({ text: z.string() }),
+        execute: async ({ text }) => {
+          ran("search", { text });
+          return "done";
+        },
+      }),
+    ];
+    return { agent: new Agent({ name: "support", model, tools }), model };
+  }
+  async function turn({ agent, model }: ReturnType<typeof agentOf>, input: string | RunState<unknown, Agent>): Promise<Turn> {
+    const result = await runAgent(agent, input as string);
+    if (result.interruptions.length > 0) return { saved: result.state.toString() };
+    const items = (model.lastCall?.request.input ?? []) as readonly { type?: string; callId?: string; output?: unknown }[];
+    const outputs = items.filter((item) => item.type === "function_call_result");
+    return { results: Object.fromEntries(outputs.map((item) => [item.callId ?? "", JSON.stringify(item.output)])) };
+  }
+  return {
+    start: (run, calls) => turn(agentOf(run, calls), "Refund it."),
+    async resume(run, saved, approves = false) {
+      const made = agentOf(run, []);
+      const state = await RunState.fromString<unknown, Agent>(made.agent, saved);
+      if (approves) for (const item of state.getInterruptions()) state.approve(item, { alwaysApprove: true });
+      return turn(made, state);
+    },
+  };
+});

@@ -82,7 +82,7 @@ export class ToolGuard {
   async run<T>(call: GuardedCall, fn: (approved: JsonObject) => T | Promise<T>): Promise<T> {
     const own = { ...call, arguments: argumentsOf(call) };
     const request = await this.decide(own);
-    if (request.status !== "approved" || request.consumption !== undefined) throw refusal(request);
+    if (request.status !== "approved") throw refusal(request);
     const approved = await this.#consume(request.id, own);
     let status: "succeeded" | "failed" = "failed";
     try {

@@ -6,11 +6,12 @@ import { once } from "node:events";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 
-import { CountersignError, guard, type ApprovalRequest, type Consumption } from "countersign-gateway";
+import { CountersignError, guard, Keys, type ApprovalRequest, type Consumption } from "countersign-gateway";
 
 import { flow, type Flow } from "./flows.js";
 import { proxy } from "./peer.js";
 import { scenarios, until } from "./scenarios.js";
+import { SigningKey } from "./signing.js";
 import { codeOf } from "./vectors.js";
 
 scenarios("guard", (options, ran) => ({
@@ -20,7 +21,7 @@ scenarios("guard", (options, ran) => ({
         ran(call.tool, given);
         return `done ${call.arguments.amount}`;
       }, { ...options, tool: call.tool });
-      return guarded(call.arguments, { key: `${run}/${call.id}` }).catch(String);
+      return guarded(call.arguments, { key: JSON.stringify([run, call.id]) }).catch(String);
     });
     const found = await Promise.all(results);
     return { results: Object.fromEntries(calls.map((call, at) => [call.id, found[at] ?? ""])) };
@@ -129,6 +130,17 @@ test("an answer that claims approval of a pending request runs nothing", async (
   const { call } = guarded(() => assert.fail("it ran"), { requests });
   assert.equal(await codeOf(() => call({ amount })), "not_approved");
   lying.close();
+});
+
+test("with keys, a reservation of another signer runs nothing", async () => {
+  const [own, other] = [await Keys.read(await it.instance.jwks()), await Keys.read((await SigningKey.make()).jwks)];
+  for (const [keys, code] of [[own, undefined], [other, "unknown_key"]] as const) {
+    const { call, pending } = guarded(undefined, { keys });
+    const running = codeOf(() => call({ amount }));
+    await until(() => pending.length === 1);
+    await approve(pending);
+    assert.equal(await running, code);
+  }
 });
 
 test("a killed process goes on with the same request", async () => {

@@ -137,7 +137,8 @@ export function scenarios(name: string, driver: Driver): void {
     const first = start({ withinSecs: 0 });
     await first.agent.start("run-7", [refund("a", 46)]);
     await vote(first.pending[0] as ApprovalRequest, "approve");
-    for (const [run, call] of [["run-7", refund("b", 46)], ["run-8", refund("a", 46)]] as const) {
+    // Equal calls with another id, of another run, and with a name of the run that looks like a part of the id.
+    for (const [run, call] of [["run-7", refund("b", 46)], ["run-8", refund("a", 46)], ["run", refund("7/a", 46)], ["run/7", refund("a", 46)]] as const) {
       const other = start({ withinSecs: 0 });
       await other.agent.start(run, [call]);
       assert.deepEqual([other.ran, other.pending.length], [[], 1], run);
@@ -147,6 +148,20 @@ export function scenarios(name: string, driver: Driver): void {
     const turn = await edited.agent.start("run-7", [refund("a", 4600)]).catch((error: unknown) => ({ results: { a: String(error) } }));
     assert.deepEqual([edited.ran, edited.pending], [[], []]);
     assert.match(resultsOf(turn)["a"] ?? "", /idempotency_conflict/);
+  });
+
+  test(`${name}: a run that is resumed too early runs each call once`, async (context) => {
+    const [begun, early, late] = [start({ withinSecs: 0 }), start({ withinSecs: 0 }), start()];
+    if (begun.agent.resume === undefined) return context.skip("its calls wait inside the tool");
+    const { saved } = savedOf(await begun.agent.start("run-12", [refund("a", 52), refund("b", 53)]));
+    const [first, second] = unique(begun.pending);
+    await vote(first as ApprovalRequest, "approve");
+    // It pauses again, or is refused.
+    const again = await resume(early, "run-12", saved).catch((): Turn => ({ saved }));
+    await vote(second as ApprovalRequest, "approve");
+    const results = resultsOf(await resume(late, "run-12", savedOf(again).saved));
+    assert.match(`${results["a"]} ${results["b"]}`, /done 52.*done 53/);
+    assert.deepEqual([...early.ran, ...late.ran].sort(), ['refund {"amount":52}', 'refund {"amount":53}']);
   });
 
   test(`${name}: a run whose process died goes on with the same request`, async () => {

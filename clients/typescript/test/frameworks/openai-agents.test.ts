@@ -2,7 +2,7 @@
 
 import { Agent, run as runAgent, RunState, setTracingDisabled, tool } from "@openai/agents";
 import { assistantMessage, functionCall, ScriptedModel } from "@openai/agents-core/testing";
-import { guardedTool } from "countersign-gateway/openai-agents";
+import { guardedTools } from "countersign-gateway/openai-agents";
 import { z } from "zod";
 
 import { scenarios, type ModelCall, type Turn } from "../scenarios.js";
@@ -11,7 +11,7 @@ setTracingDisabled(true);
 
 scenarios("OpenAI Agents", (options, ran) => {
   function agentOf(run: string, calls: readonly ModelCall[]) {
-    const guarded = guardedTool(tool, { ...options, run, withinSecs: options.withinSecs ?? 0 });
+    const { tool: guarded, decide } = guardedTools(tool, { ...options, run });
     const asked = calls.map((call) => functionCall(call.tool, { ...call.arguments }, { callId: call.id }));
     const model = new ScriptedModel([...(asked.length > 0 ? [asked] : []), [assistantMessage("finished")]]);
     const tools = [
@@ -34,9 +34,9 @@ scenarios("OpenAI Agents", (options, ran) => {
         },
       }),
     ];
-    return { agent: new Agent({ name: "support", model, tools }), model };
+    return { agent: new Agent({ name: "support", model, tools }), model, decide };
   }
-  async function turn({ agent, model }: ReturnType<typeof agentOf>, input: string | RunState<unknown, Agent>): Promise<Turn> {
+  async function turn({ agent, model }: Pick<ReturnType<typeof agentOf>, "agent" | "model">, input: string | RunState<unknown, Agent>): Promise<Turn> {
     const result = await runAgent(agent, input as string);
     if (result.interruptions.length > 0) return { saved: result.state.toString() };
     const items = (model.lastCall?.request.input ?? []) as readonly { type?: string; callId?: string; output?: unknown }[];
@@ -48,7 +48,8 @@ scenarios("OpenAI Agents", (options, ran) => {
     async resume(run, saved, approves = false) {
       const made = agentOf(run, []);
       const state = await RunState.fromString<unknown, Agent>(made.agent, saved);
-      if (approves) for (const item of state.getInterruptions()) state.approve(item, { alwaysApprove: true });
+      if (!approves) await made.decide(state);
+      else for (const item of state.getInterruptions()) state.approve(item, { alwaysApprove: true });
       return turn(made, state);
     },
   };

@@ -72,7 +72,7 @@ export class ToolGuard {
     } catch (error) {
       const isLate = error instanceof CountersignError && error.code === "still_held";
       if (call.key !== undefined) return isLate ? request : fail(error);
-      // Without its key, nobody can use an approval, so reviewers are not asked any longer.
+      // Without its key, no call can use an approval, so reviewers are not asked any longer.
       const ended = await requests.cancel(request).catch(() => requests.get(request.id));
       return isLate ? ended : fail(error);
     }

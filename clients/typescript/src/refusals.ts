@@ -19,7 +19,7 @@ function reason(request: ApprovalRequest): readonly [code: string, detail: strin
     case "denied":
       return ["denied", `${call} was denied and did not run.${note} Do not repeat it with the same arguments.`];
     case "expired":
-      return ["expired", `${call} did not run, because nobody approved it in time. Ask the user before you repeat it.`];
+      return ["expired", `${call} did not run, because no reviewer approved it in time. Ask the user before you repeat it.`];
     case "cancelled":
       return ["cancelled", `${call} did not run, because its request was cancelled. Ask the user before you repeat it.`];
     case "approved":

@@ -1,16 +1,17 @@
 /** Runs the snippets of the README and of the guides unchanged, as programs of their own. */
 
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
 import { after, before, test } from "node:test";
-import { fileURLToPath } from "node:url";
 
 import { flow, state, type Flow } from "./flows.js";
+import { Approving, runProgram } from "./programs.js";
 
 let it: Flow;
+let approving: Approving;
 let environment: Record<string, string>;
 before(async () => {
   it = await flow();
+  approving = new Approving(it);
   const { gateway } = it;
   environment = {
     GATE: gateway.url,
@@ -23,36 +24,21 @@ before(async () => {
 });
 after(() => it.gateway.close());
 
-/** Runs a snippet to its end, and returns its output. `onOutput` gets each line. */
-async function run(name: string, more: Record<string, string> = {}, onOutput?: (line: string) => Promise<void>): Promise<string> {
-  const program = fileURLToPath(new URL(`./snippets/${name}.js`, import.meta.url));
-  const child = spawn(process.execPath, ["--no-warnings", program], { env: { ...process.env, ...environment, ...more } });
-  let output = "";
-  child.stdout.on("data", (chunk: Buffer) => {
-    output += chunk.toString();
-    void onOutput?.(chunk.toString());
-  });
-  child.stderr.on("data", (chunk: Buffer) => (output += chunk.toString()));
-  const code = await new Promise((resolve) => child.on("exit", resolve));
-  assert.equal(code, 0, `${name}: ${output}`);
-  return output;
-}
-
-/** Approves the first review of the flow that opens. */
-async function approveNext(): Promise<void> {
-  for await (const event of it.auditor.followEvents({ signal: AbortSignal.timeout(60_000) })) {
-    if (event.type !== "transition.held" || decided.has(event.id)) continue;
-    decided.add(event.id);
-    return it.ada.vote(`${it.gateway.site}/reviews/${String(event.data["review"])}`, "approve");
-  }
-}
-const decided = new Set<string>();
+const run = (name: string, more = {}) => runProgram(new URL(`./snippets/${name}.js`, import.meta.url), { ...environment, ...more });
+const approveNext = () => approving.next();
 
 test("a tool call is approved and run", async () => {
   const approved = approveNext();
   const output = await run("tool_call");
   await approved;
   assert.match(output, /Waiting for http.*\nRun the tool now, once, with \{ amount: 40, customer: 'c-17' \}/);
+});
+
+test("a guarded function is approved and run", async () => {
+  const approved = approveNext();
+  const output = await run("guard");
+  await approved;
+  assert.match(output, /Waiting for http.*\nRefunded 40 to c-17\./);
 });
 
 test("a change is proposed, approved and written, and its chain is checked", async () => {

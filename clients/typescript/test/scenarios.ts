@@ -21,7 +21,7 @@ export type Turn = { readonly results: Readonly<Record<string, string>> } | { re
 /** A process with an agent: a guard, its tools and a scripted model. Nothing of it is in memory of another one. */
 export interface Agent {
   start(run: string, calls: readonly ModelCall[]): Promise<Turn>;
-  /** Resumes a run. With `approves`, the client itself approves each call, and nobody asks the gateway before. */
+  /** Resumes a run. With `approves`, the client itself approves each call, without a question to the gateway. */
   resume?(run: string, saved: string, approves?: boolean): Promise<Turn>;
 }
 
@@ -99,10 +99,10 @@ export function scenarios(name: string, driver: Driver): void {
     assert.deepEqual(done.ran, []);
   });
 
-  test(`${name}: a call that nobody decides does not run`, async () => {
+  test(`${name}: a call that no reviewer decides does not run`, async () => {
     const ended = ([request]: readonly ApprovalRequest[]) => it.instance.requests.wait(request as ApprovalRequest, { withinSecs: 30 });
     const done = await perform("run-4", [refund("a", 42)], ended, { timeout: "1s" });
-    assert.match(done.results["a"] ?? "", /nobody approved it in time/);
+    assert.match(done.results["a"] ?? "", /no reviewer approved it in time/);
     assert.deepEqual(done.ran, []);
   });
 

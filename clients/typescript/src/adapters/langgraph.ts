@@ -2,12 +2,19 @@
 
 import { CountersignError, invalidArgument } from "../errors.js";
 import { ToolGuard, type GuardedCall, type GuardOptions } from "../guard.js";
+import type { JsonObject } from "../json/value.js";
+import type { ApprovalRequest } from "../requests.js";
 import { keyOf } from "./options.js";
 
 /** Options of the node. */
 export interface ToolNodeOptions extends GuardOptions {
   /** Your name of the run, which no other one has. By default, it is the `thread_id` of the graph. */
   readonly run?: string;
+}
+
+/** The value of an interrupt: the calls that wait for reviewers. `id` is the id of the approval request. */
+export interface PendingCalls {
+  readonly pending: readonly { readonly id: string; readonly tool: string; readonly arguments: JsonObject; readonly reviewUrl?: string }[];
 }
 
 /** A tool of LangChain. */
@@ -35,7 +42,7 @@ interface Config {
  * LangGraph repeats an interrupted node from its beginning. A guarded tool must not interrupt the graph itself.
  */
 export function guardedToolNode(
-  interrupt: (value: { readonly pending: readonly { readonly tool: string; readonly arguments: unknown; readonly reviewUrl?: string | undefined }[] }) => unknown,
+  interrupt: (value: PendingCalls) => unknown,
   tools: readonly Tool[],
   options: ToolNodeOptions,
   // The framework's types of messages are not imported.
@@ -50,7 +57,7 @@ export function guardedToolNode(
       const pending = requests.filter((request) => request.status === "pending");
       if (pending.length === 0) break;
       // It throws, or returns the value of an earlier resume, which decides nothing.
-      interrupt({ pending: pending.map((request) => ({ tool: request.tool, arguments: request.arguments, reviewUrl: request.reviewUrl })) });
+      interrupt({ pending: pending.map(shown) });
     }
     const outputs = await Promise.all(calls.map((call) => output(guard, tools, call, options, config)));
     // A tool can return a command instead of a message.
@@ -77,6 +84,10 @@ function guardedCall(call: ToolCall, options: ToolNodeOptions, config: Config): 
   if (typeof run !== "string") throw invalidArgument("run", "name the run, or give the graph a thread_id");
   if (call.id === undefined) throw invalidArgument("messages", `the call of ${call.name} has no id`);
   return { tool: call.name, arguments: call.args, key: keyOf({ ...options, run }, call.id), signal: config.signal };
+}
+
+function shown({ id, tool, arguments: given, reviewUrl }: ApprovalRequest): PendingCalls["pending"][number] {
+  return { id, tool, arguments: given, ...(reviewUrl !== undefined && { reviewUrl }) };
 }
 
 function isMessage(output: unknown): boolean {

@@ -28,6 +28,8 @@ export interface GuardOptions {
 /** A call of a tool. */
 export interface GuardedCall {
   readonly tool: string;
+  /** The server of this tool, if it is another one than that of the guard. */
+  readonly server?: string | undefined;
   readonly arguments: unknown;
   /**
    * Your key of this call, which no other call has. The same key finds the same request again, also from another process.
@@ -53,7 +55,8 @@ export class ToolGuard {
 
   /** Asks without a wait. The request is pending, or the policy or reviewers have decided it. */
   async ask(call: GuardedCall): Promise<ApprovalRequest> {
-    const { requests, server, timeout = defaultTimeout, onPending } = this.#options;
+    const { requests, timeout = defaultTimeout, onPending } = this.#options;
+    const { server = this.#options.server } = call;
     const asked = { tool: call.tool, arguments: argumentsOf(call), timeout };
     const more = { ...(server !== undefined && { server }), ...(call.reasoning !== undefined && { agent_reasoning: call.reasoning }) };
     const signal = call.signal && { signal: call.signal };
@@ -95,8 +98,9 @@ export class ToolGuard {
   }
 
   /** Uses the approval. The answer must be about the call as its caller made it, and not as the request has it. */
-  async #consume(id: string, call: { readonly tool: string; readonly arguments: JsonObject; readonly signal?: AbortSignal | undefined }): Promise<Consumption> {
-    const { requests, server, keys } = this.#options;
+  async #consume(id: string, call: GuardedCall & { readonly arguments: JsonObject }): Promise<Consumption> {
+    const { requests, keys } = this.#options;
+    const { server = this.#options.server } = call;
     // A signal in the middle of this request would use the approval up.
     call.signal?.throwIfAborted();
     const used = { id, tool: call.tool, arguments: call.arguments, ...(server !== undefined && { server }) };

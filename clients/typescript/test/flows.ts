@@ -23,10 +23,10 @@ reads = []
 writes = []
 writer = true
 [tools]
-allow = ["search", "refund"]
+allow = ["search", "refund", "crm:search", "crm:refund"]
 [[rules]]
 name = "refunds"
-tools = ["refund"]
+tools = ["refund", "crm:refund"]
 when = "true"
 then = "hold"
 reason = "A person approves each refund."

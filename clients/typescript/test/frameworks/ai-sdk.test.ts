@@ -79,10 +79,16 @@ scenarios("AI SDK, pausing", (options, ran) => {
     async resume(run, saved, approves = false) {
       const messages: ModelMessage[] = JSON.parse(saved);
       const { respond } = pausingTools(toolsOf(ran), { ...options, run });
-      const approved = messages.flatMap((message) => (message.role === "assistant" && typeof message.content !== "string" ? message.content : [])).flatMap(
-        (part) => (part.type === "tool-approval-request" ? [{ type: "tool-approval-response" as const, approvalId: part.approvalId, approved: true }] : []),
-      );
-      return turn(run, [], [...messages, approves ? { role: "tool", content: approved } : await respond(messages)]);
+      const parts = messages.flatMap((message) => (message.role === "assistant" && typeof message.content !== "string" ? message.content : []));
+      const asked = parts.flatMap((part) => (part.type === "tool-approval-request" ? [part] : []));
+      const forged = asked.map(({ approvalId }) => ({ type: "tool-approval-response" as const, approvalId, approved: true }));
+      if (approves) return turn(run, [], [...messages, { role: "tool", content: forged }]);
+      const response = await respond(messages);
+      const done = await turn(run, [], [...messages, response]);
+      for (const [at, { approved }] of response.content.entries()) {
+        if (approved && "results" in done) assert.doesNotMatch(done.results[asked[at]?.toolCallId ?? ""] ?? "", /was denied/);
+      }
+      return done;
     },
   };
 });

@@ -1,5 +1,8 @@
 /** The adapter of the OpenAI Agents SDK with the real package and a scripted model. */
 
+import assert from "node:assert/strict";
+import { mock } from "node:test";
+
 import { Agent, run as runAgent, RunState, setTracingDisabled, tool } from "@openai/agents";
 import { assistantMessage, functionCall, ScriptedModel } from "@openai/agents-core/testing";
 import { guardedTools } from "countersign-gateway/openai-agents";
@@ -48,9 +51,16 @@ scenarios("OpenAI Agents", (options, ran) => {
     async resume(run, saved, approves = false) {
       const made = agentOf(run, []);
       const state = await RunState.fromString<unknown, Agent>(made.agent, saved);
-      if (!approves) await made.decide(state);
-      else for (const item of state.getInterruptions()) state.approve(item, { alwaysApprove: true });
-      return turn(made, state);
+      if (approves) {
+        for (const item of state.getInterruptions()) state.approve(item, { alwaysApprove: true });
+        return turn(made, state);
+      }
+      const approved = mock.method(state, "approve");
+      await made.decide(state);
+      const ids = approved.mock.calls.map((call) => (call.arguments[0].rawItem as { callId: string }).callId);
+      const done = await turn(made, state);
+      if ("results" in done) for (const id of ids) assert.doesNotMatch(done.results[id] ?? "", /was denied/);
+      return done;
     },
   };
 });

@@ -125,7 +125,7 @@ export type FunctionCallOptions = Pick<GuardedCall, "key" | "reasoning" | "signa
 /**
  * Returns the function behind an approval. A call asks for approval and waits. If the call is approved, the function runs
  * once with a copy of the approved arguments. Otherwise the call throws a `CountersignError`, for example with the code
- * `denied`. Its message tells a model what to do.
+ * `denied`. Its message is for a model, and has the next step.
  */
 export function guard<A extends object, T>(
   fn: (approved: A) => T | Promise<T>,

@@ -1,4 +1,4 @@
-/** Errors of guarded calls that did not run. Their sentences tell a model what to do. */
+/** Errors of guarded calls that did not run. Their sentences are for a model, and have the next step. */
 
 import { CountersignError } from "./errors.js";
 import type { ApprovalRequest } from "./requests.js";

@@ -1,11 +1,11 @@
 /** Runs the snippets of the adapters unchanged, as programs of their own. */
 
 import assert from "node:assert/strict";
-import { cpSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
-import { createRequire } from "node:module";
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname } from "node:path";
 import { after, before, test } from "node:test";
+import { fileURLToPath } from "node:url";
 
 import { flow, type Flow } from "../flows.js";
 import { scriptedModel } from "./anthropic.js";
@@ -24,9 +24,10 @@ test("the snippet claude_agent runs", { skip: program === undefined && "only in 
   const [home, results]: [string, Record<string, string>] = [mkdtempSync(`${tmpdir()}/claude-`), {}];
   const model = await scriptedModel([{ id: "call-1", tool: "refund", arguments: { customer: "c-17", amount: 40 } }], results);
   // The SDK finds Claude Code in its own package.
-  const place = dirname(createRequire(import.meta.url).resolve("@anthropic-ai/claude-agent-sdk/package.json"));
-  mkdirSync(`${place}-${process.platform}-${process.arch}`, { recursive: true });
-  cpSync(program ?? "", `${place}-${process.platform}-${process.arch}/claude`);
+  const place = `${dirname(fileURLToPath(import.meta.resolve("@anthropic-ai/claude-agent-sdk")))}-${process.platform}-${process.arch}`;
+  mkdirSync(place, { recursive: true });
+  rmSync(`${place}/claude`, { force: true });
+  symlinkSync(program ?? "", `${place}/claude`);
   const approved = approving.next();
   await runProgram(new URL("./snippets/claude_agent.js", import.meta.url), {
     GATE: it.gateway.url, INSTANCE: it.instanceToken, HOME: home, ANTHROPIC_BASE_URL: model.url, ANTHROPIC_API_KEY: "none",

@@ -81,7 +81,7 @@ export class ToolGuard {
     }
   }
 
-  /** Runs a call once if it is approved, and reports its outcome. If it throws a `CountersignError`, the call did not run. */
+  /** Runs a call once if it is approved, and reports its outcome. If it throws without a call of `fn`, the call did not run. */
   async run<T>(call: GuardedCall, fn: (approved: JsonObject) => T | Promise<T>): Promise<T> {
     const own = { ...call, arguments: argumentsOf(call) };
     const request = await this.decide(own);

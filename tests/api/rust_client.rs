@@ -2,16 +2,21 @@
 
 use std::collections::BTreeMap;
 
-use countersign_client::{Client, ClientError, OutcomeName, PublicKeys, Secret, WriteRequest};
+use countersign_client::{
+    CallStatus, CallToApprove, Client, ClientError, OutcomeName, PublicKeys, RequestSharing, Secret,
+    ToolApprovalStatus, ToolState, WriteRequest,
+};
+use countersign_domain::identity::account::MachineRole;
 use serde_json::{Value, json};
 
-use crate::gateway::{POLICY, TestGateway};
+use crate::gateway::{POLICY, TestGateway, source, token};
 use crate::rules::ApiScenario;
 
 on_both! {
     writer_writes_once,
     denied_write_has_the_code_of_the_gateway,
     answer_signed_by_another_gateway_is_refused,
+    approval_of_a_call_is_used_once,
 }
 
 fn policy() -> String {
@@ -79,4 +84,36 @@ async fn answer_signed_by_another_gateway_is_refused(scene: ApiScenario) {
     let pinned: PublicKeys = client(&other.gateway, &other.gateway.writer).keys().await.unwrap();
     let refused = it.verify(&write, Some(&pinned)).await.unwrap_err();
     assert_eq!(refused.code(), "unknown_key");
+}
+
+async fn approval_of_a_call_is_used_once(scene: ApiScenario) {
+    let policy = source(&crate::approval_requests::policy());
+    let g = &scene.gateway;
+    g.service
+        .policy_changes
+        .activate_policy(&"tests".try_into().unwrap(), None, policy, Default::default())
+        .await
+        .unwrap();
+    let it = client(g, &token(&g.service, "bot", MachineRole::Instance, &["agent"]).await);
+    let arguments = json!({"q": "Nordwind", "limit": 10.0}).as_object().unwrap().clone();
+    let call = CallToApprove {
+        tool: "search",
+        server: None,
+        arguments: &arguments,
+        timeout: "10m",
+        reasoning: Some("the order is late"),
+        definition: ToolState::Unchanged,
+    };
+    let keys = it.keys().await.unwrap();
+    let asked = it.ask("k1", &call, RequestSharing::ByKey).await.unwrap();
+    assert_eq!((asked.status, asked.is_new), (ToolApprovalStatus::Approved, true));
+    let other = json!({"q": "Eva"}).as_object().unwrap().clone();
+    let differs = CallToApprove { arguments: &other, ..call.clone() };
+    assert_eq!(it.ask("k1", &differs, RequestSharing::ByKey).await.unwrap_err().code(), "idempotency_conflict");
+    let used = it.consume(&asked.id, &call, "c1", Some(&keys)).await.unwrap();
+    assert!(used.request.consumption.is_some() && !used.lease().is_zero());
+    assert_eq!(it.consume(&asked.id, &call, "c2", Some(&keys)).await.unwrap_err().code(), "already_consumed");
+    let ended = it.report(&asked.id, CallStatus::Succeeded, Some("done")).await.unwrap();
+    assert!(ended.consumption.unwrap().outcome.is_some_and(|it| it.status == CallStatus::Succeeded));
+    assert_eq!(it.cancel(&asked.id).await.unwrap_err().code(), "already_terminal");
 }

@@ -3,12 +3,16 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use countersign_domain::chain::receipt::Verification;
+use countersign_domain::json::canonical::canonical;
 use countersign_domain::keys::PublicKeys;
-use countersign_domain::threads::approval_request::CallStatus;
+use countersign_domain::threads::approval_request::{self, CallStatus};
 use reqwest::Method;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use sha2::{Digest as _, Sha256};
 
 use crate::client::{Client, now};
 use crate::error::ClientError;
@@ -161,42 +165,54 @@ impl Client {
         };
         let request = GatewayRequest::new(Method::POST, path).key(key).body(body);
         let found = read(&self.exchange(&request, Patience::Short).await?)?;
-        must(found.tool == call.tool && found.server.as_deref() == call.server, AnswerMismatch::Tool)?;
-        must(found.arguments == *call.arguments, AnswerMismatch::Arguments)?;
+        check_call(&found, call)?;
         Ok(found)
     }
 
     /// Reads a request, and waits up to that time for its decision. Without a wait it returns at once.
     pub async fn request(&self, id: &str, wait: Duration) -> Result<ToolApproval, ClientError> {
         let path = match wait.is_zero() {
-            true => format!("{REQUESTS}/{id}"),
-            false => format!("{REQUESTS}/{id}?wait={}s", wait.as_secs().clamp(1, WAIT_SECS_MAX)),
+            true => path_of(id)?,
+            false => format!("{}?wait={}s", path_of(id)?, wait.as_secs().clamp(1, WAIT_SECS_MAX)),
         };
         self.about(id, GatewayRequest::new(Method::GET, path), Patience::Long).await
     }
 
     /// Cancels a pending request.
     pub async fn cancel(&self, id: &str) -> Result<ToolApproval, ClientError> {
-        self.about(id, GatewayRequest::new(Method::DELETE, format!("{REQUESTS}/{id}")), Patience::Short).await
+        let cancelled = self.about(id, GatewayRequest::new(Method::DELETE, path_of(id)?), Patience::Short).await;
+        match cancelled {
+            // An earlier attempt, whose answer was lost, may have cancelled it.
+            Err(refused) if refused.code() == "already_terminal" => {
+                let found = self.request(id, Duration::ZERO).await?;
+                if found.status == ToolApprovalStatus::Cancelled { Ok(found) } else { Err(refused) }
+            }
+            other => other,
+        }
     }
 
-    /// Uses an approval, right before the call. If this fails, do not run the call. The same key again gets the same answer
-    /// while the lease is valid. Compare the arguments with those of your own call.
+    /// Uses the approval of a call, right before the call. If this fails, do not run the call. The same key again gets the
+    /// same answer while the lease is valid. With keys, the use of the request by this key must be signed. TLS alone
+    /// protects the arguments of the answer, so they are compared with those of the call.
     pub async fn consume(
         &self,
         id: &str,
+        call: &CallToApprove<'_>,
         key: &str,
         keys: Option<&PublicKeys>,
     ) -> Result<ConsumedApproval, ClientError> {
-        let request = GatewayRequest::new(Method::POST, format!("{REQUESTS}/{id}/consume")).key(key);
+        let request = GatewayRequest::new(Method::POST, format!("{}/consume", path_of(id)?)).key(key);
         let answer = self.exchange(&request, Patience::Short).await?;
         let request = read(&answer)?;
         must(request.id == id, AnswerMismatch::Request)?;
+        check_call(&request, call)?;
         if request.status != ToolApprovalStatus::Approved || request.consumption.is_none() {
             return Err(ClientError::UnexpectedAnswer("the approval was not used".to_owned()));
         }
         let verification = answer.header("countersign-verification").unwrap_or_default().to_owned();
         let claims = claims_of(&verification, &format!("request:{id}"), keys)?;
+        // A recorded answer to an earlier use is refused.
+        must(claims.write_id.as_str() == reservation_of(id, key), AnswerMismatch::Write)?;
         // `exp` has whole seconds, so the last second counts.
         must(now().seconds() <= claims.exp, AnswerMismatch::Expired)?;
         Ok(ConsumedApproval { request, claims, verification })
@@ -209,7 +225,7 @@ impl Client {
         if let Some(note) = note {
             body["note"] = json!(note);
         }
-        let request = GatewayRequest::new(Method::POST, format!("{REQUESTS}/{id}/outcome")).body(body);
+        let request = GatewayRequest::new(Method::POST, format!("{}/outcome", path_of(id)?)).body(body);
         self.about(id, request, Patience::Long).await
     }
 
@@ -226,6 +242,28 @@ impl Client {
     }
 }
 
+/// Returns the path of a request. Another form of an id could name another path.
+fn path_of(id: &str) -> Result<String, ClientError> {
+    match approval_request::thread_of(id) {
+        Some(_) => Ok(format!("{REQUESTS}/{id}")),
+        None => Err(ClientError::SetUp("an approval request has a UUID as its id")),
+    }
+}
+
+/// Checks that a request is about this call.
+fn check_call(request: &ToolApproval, call: &CallToApprove<'_>) -> Result<(), AnswerMismatch> {
+    must(request.tool == call.tool && request.server.as_deref() == call.server, AnswerMismatch::Tool)?;
+    // The gateway spells numbers in one way.
+    let canonical_of = |it: &Map<String, Value>| canonical(&Value::Object(it.clone()));
+    must(canonical_of(&request.arguments) == canonical_of(call.arguments), AnswerMismatch::Arguments)
+}
+
+/// Returns the name of the reservation that uses a request by a key.
+fn reservation_of(id: &str, key: &str) -> String {
+    let hash = Sha256::new().chain_update(id).chain_update([0]).chain_update(key).finalize();
+    format!("call-{}", URL_SAFE_NO_PAD.encode(hash))
+}
+
 fn read(answer: &GatewayAnswer) -> Result<ToolApproval, ClientError> {
     let header = |name| answer.header(name).map(str::to_owned);
     Ok(ToolApproval {
@@ -236,4 +274,43 @@ fn read(answer: &GatewayAnswer) -> Result<ToolApproval, ClientError> {
         is_new: answer.status == 201,
         ..answer.read()?
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(arguments: &Value) -> ToolApproval {
+        let request = json!({"id": "0d4f7c7e-58c1-8f0a-9b52-9a3c6d1f2e47", "tool": "refund", "status": "approved",
+            "arguments": arguments, "created_at": "2026-11-27T00:00:00.000Z"});
+        serde_json::from_value(request).unwrap()
+    }
+
+    #[test]
+    fn answer_about_another_call_is_refused() {
+        let arguments = json!({"amount": 40.0, "to": ["a"]}).as_object().unwrap().clone();
+        let call = CallToApprove {
+            tool: "refund",
+            server: None,
+            arguments: &arguments,
+            timeout: "10m",
+            reasoning: None,
+            definition: ToolState::Unchanged,
+        };
+        assert_eq!(check_call(&request(&json!({"to": ["a"], "amount": 40})), &call), Ok(()));
+        for other in [json!({"amount": "40", "to": ["a"]}), json!({"amount": 40}), json!({"amount": 40, "to": ["b"]})] {
+            assert_eq!(check_call(&request(&other), &call), Err(AnswerMismatch::Arguments));
+        }
+        let same = request(&json!(arguments));
+        assert_eq!(check_call(&same, &CallToApprove { tool: "delete", ..call.clone() }), Err(AnswerMismatch::Tool));
+        assert_eq!(check_call(&same, &CallToApprove { server: Some("crm"), ..call }), Err(AnswerMismatch::Tool));
+    }
+
+    #[test]
+    fn only_the_id_of_a_request_is_a_part_of_a_path() {
+        for id in ["../../v1/halts", "a/b", "", "x?share=true"] {
+            assert!(path_of(id).is_err(), "{id}");
+        }
+        assert!(path_of("0d4f7c7e-58c1-8f0a-9b52-9a3c6d1f2e47").is_ok());
+    }
 }

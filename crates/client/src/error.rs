@@ -4,6 +4,7 @@ use crate::mismatch::AnswerMismatch;
 
 /// Why a call has no result. After any error of `verify` or `consume`, do not write and do not run the call.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ClientError {
     /// The gateway refused the request. The codes are in its reference of errors.
     #[error("the gateway refused the request ({code}): {detail}")]

@@ -1,9 +1,10 @@
 //! Requests and complete answers. A request is repeated while its answer is lost, and never if it could have a second
 //! effect: each request here is safe to repeat.
 
+use std::error::Error as _;
 use std::time::Duration;
 
-use reqwest::header::HeaderMap;
+use reqwest::header::{HeaderMap, RETRY_AFTER};
 use reqwest::{Method, StatusCode};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -20,6 +21,9 @@ const CONNECTED_IN: Duration = Duration::from_secs(3);
 
 /// The pause before a request is repeated.
 const PAUSE: Duration = Duration::from_millis(300);
+
+/// The codes of damage that no repetition repairs.
+const ONLY_PEOPLE_FIX: [&str; 3] = ["chain_broken", "archive_missing", "archive_damaged"];
 
 /// The limit on an answer: the longest state, and its signed form.
 const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -95,7 +99,7 @@ impl Client {
             if begun.elapsed() >= repeated_for {
                 return Err(failure.error);
             }
-            tokio::time::sleep(PAUSE).await;
+            tokio::time::sleep(failure.pause.clamp(PAUSE, REPEATED_FOR)).await;
         }
     }
 
@@ -113,16 +117,21 @@ impl Client {
         while let Some(piece) = response.chunk().await.map_err(lost)? {
             if body.len() + piece.len() > ANSWER_BYTES_MAX {
                 let error = ClientError::UnexpectedAnswer("the answer is too large".to_owned());
-                return Err(ExchangeFailure { kind: FailureKind::Final, error });
+                return Err(ExchangeFailure { kind: FailureKind::Final, error, pause: PAUSE });
             }
             body.extend_from_slice(&piece);
         }
         if status.is_success() {
             return Ok(GatewayAnswer { status: status.as_u16(), headers, body });
         }
+        let error = refusal(status, &body);
         let is_passing = status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS;
-        let kind = if is_passing { FailureKind::Passing } else { FailureKind::Final };
-        Err(ExchangeFailure { kind, error: refusal(status, &body) })
+        let kind = match is_passing && !ONLY_PEOPLE_FIX.contains(&error.code()) {
+            true => FailureKind::Passing,
+            false => FailureKind::Final,
+        };
+        let after = headers.get(RETRY_AFTER).and_then(|it| it.to_str().ok()?.parse().ok());
+        Err(ExchangeFailure { kind, error, pause: Duration::from_secs(after.unwrap_or_default()) })
     }
 }
 
@@ -130,6 +139,8 @@ impl Client {
 struct ExchangeFailure {
     kind: FailureKind,
     error: ClientError,
+    /// The pause that the gateway asks for.
+    pause: Duration,
 }
 
 enum FailureKind {
@@ -141,8 +152,15 @@ enum FailureKind {
 
 fn lost(error: reqwest::Error) -> ExchangeFailure {
     let kind = if error.is_connect() { FailureKind::NoConnection } else { FailureKind::Passing };
-    // Without the URL, whose path can name a job.
-    ExchangeFailure { kind, error: ClientError::Unreachable(error.without_url().to_string()) }
+    // Without the URL, whose path can name a job. The cause, such as an invalid certificate, comes last.
+    let error = error.without_url();
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(deeper) = cause {
+        text = format!("{text}: {deeper}");
+        cause = deeper.source();
+    }
+    ExchangeFailure { kind, error: ClientError::Unreachable(text), pause: PAUSE }
 }
 
 /// Returns the error of an answer: a problem of the gateway, or an error of the Agent Approval Protocol.

@@ -2,7 +2,7 @@
 //!
 //! A writer calls [`Client::verify`] before each write, and [`Client::confirm`] after it. A program that runs tools asks
 //! for the approval of a call with [`Client::ask`], uses it once with [`Client::consume`], and reports the outcome. Every
-//! answer is compared with its request. With the published keys, its signature is checked too.
+//! answer is compared with its request. With the published keys, the permission or the use must be signed too.
 
 mod approvals;
 mod client;
@@ -22,6 +22,7 @@ pub use countersign_domain::primitives::secret::Secret;
 pub use countersign_domain::threads::approval_request::CallStatus;
 pub use error::ClientError;
 pub use mismatch::AnswerMismatch;
+pub use url::Url;
 pub use writes::{OutcomeName, WriteOutcome, WritePermission, WriteRequest};
 
 /// The snippets of the README compile.

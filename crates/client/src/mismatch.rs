@@ -7,6 +7,7 @@ use countersign_domain::keys::{KeyState, KeyUse, PublicKeys};
 
 /// Why an answer is refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum AnswerMismatch {
     Malformed,
     UnknownKey,

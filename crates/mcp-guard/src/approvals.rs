@@ -142,7 +142,7 @@ pub trait Approvals: Send + Sync {
     async fn read(&self, id: &str, wait: Duration) -> Result<Approval, ApprovalFailure>;
 
     /// Uses an approval.
-    async fn consume(&self, id: &str) -> Result<UsedApproval, ApprovalFailure>;
+    async fn consume(&self, approval: &Approval) -> Result<UsedApproval, ApprovalFailure>;
 
     async fn report(&self, id: &str, succeeded: bool, note: &str) -> Result<(), ApprovalFailure>;
 

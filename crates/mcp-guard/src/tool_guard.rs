@@ -219,16 +219,16 @@ impl<A: Approvals> ToolGuard<A> {
         until: Instant,
     ) -> Result<Approval, NoApproval> {
         let mut approval = self.approvals.ask(key, call).await.map_err(|it| because(&it))?;
-        // The gateway returns what it was sent. Anything else would be another call.
-        if approval.arguments != call.arguments {
-            return Err(NoApproval::Unreachable);
-        }
         while approval.status == ApprovalStatus::Pending {
             let left = until.saturating_duration_since(SystemClock.instant());
             if left.is_zero() || request.has_tasks || request.link.asks_first(&approval) {
                 return Err(NoApproval::Pending(Box::new(approval)));
             }
             approval = self.approvals.read(&approval.id, left).await.map_err(|it| because(&it))?;
+        }
+        // The gateway returns what it was sent. Anything else would be another call.
+        if approval.arguments != call.arguments || approval.tool != call.tool || approval.server != call.server {
+            return Err(NoApproval::Unreachable);
         }
         match refused(&approval) {
             Some(NoApproval::Because(why)) if call.change.is_some() => {
@@ -245,7 +245,7 @@ impl<A: Approvals> ToolGuard<A> {
     /// Uses an approval.
     pub(crate) async fn used(&self, approval: &Approval) -> Result<UsedApproval, NoApproval> {
         let begun = SystemClock.instant();
-        match self.approvals.consume(&approval.id).await {
+        match self.approvals.consume(approval).await {
             // The call needs the rest of the lease. After it, an administrator must find out the outcome.
             Ok(used) if begun.elapsed() > used.lease / 2 => {
                 self.report_failure(&approval.id, "the approval arrived too late to run the call").await;

@@ -34,10 +34,10 @@ impl Approvals for GatewayApprovals {
         self.0.request(id, wait).await.map(approval).map_err(failure)
     }
 
-    async fn consume(&self, id: &str) -> Result<UsedApproval, ApprovalFailure> {
+    async fn consume(&self, of: &Approval) -> Result<UsedApproval, ApprovalFailure> {
         // A key of its own makes the repetition of this one request safe.
         let key = random::uuid_v4().to_string();
-        let used = self.0.consume(id, &key, None).await.map_err(failure)?;
+        let used = self.0.consume(&of.id, &call(of), &key, None).await.map_err(failure)?;
         Ok(UsedApproval { lease: used.lease(), approval: approval(used.request) })
     }
 
@@ -60,6 +60,18 @@ impl GatewayApprovals {
     /// Checks the connection and the token.
     pub async fn check(&self) -> Result<(), ApprovalFailure> {
         self.callable(&[]).await.map(|_| ())
+    }
+}
+
+/// Returns the call of a request.
+fn call(of: &Approval) -> CallToApprove<'_> {
+    CallToApprove {
+        tool: &of.tool,
+        server: of.server.as_deref(),
+        arguments: &of.arguments,
+        timeout: "",
+        reasoning: None,
+        definition: ToolState::Unchanged,
     }
 }
 

@@ -63,8 +63,8 @@ impl Approvals for ServiceApprovals {
         view.map(|it| self.approval(&it)).map_err(|it| self.failure(it))
     }
 
-    async fn consume(&self, id: &str) -> Result<UsedApproval, ApprovalFailure> {
-        let used = self.requests.consume_in_guard(&self.token, id).await.map_err(|it| self.failure(it))?;
+    async fn consume(&self, approval: &Approval) -> Result<UsedApproval, ApprovalFailure> {
+        let used = self.requests.consume_in_guard(&self.token, &approval.id).await.map_err(|it| self.failure(it))?;
         let lease = lease_of(&used.verification).ok_or(ApprovalFailure::Unavailable)?;
         Ok(UsedApproval { approval: self.approval(&used.view), lease })
     }

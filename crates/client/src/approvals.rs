@@ -203,19 +203,9 @@ impl Client {
     ) -> Result<ConsumedApproval, ClientError> {
         let request = GatewayRequest::new(Method::POST, format!("{}/consume", path_of(id)?)).key(key);
         let answer = self.exchange(&request, Patience::Short).await?;
-        let request = read(&answer)?;
-        must(request.id == id, AnswerMismatch::Request)?;
-        check_call(&request, call)?;
-        if request.status != ToolApprovalStatus::Approved || request.consumption.is_none() {
-            return Err(ClientError::UnexpectedAnswer("the approval was not used".to_owned()));
-        }
-        let verification = answer.header("countersign-verification").unwrap_or_default().to_owned();
-        let claims = claims_of(&verification, &format!("request:{id}"), keys)?;
-        // A recorded answer to an earlier use is refused.
-        must(claims.write_id.as_str() == reservation_of(id, key), AnswerMismatch::Write)?;
-        // `exp` has whole seconds, so the last second counts.
-        must(now().seconds() <= claims.exp, AnswerMismatch::Expired)?;
-        Ok(ConsumedApproval { request, claims, verification })
+        let verification = answer.header("countersign-verification").unwrap_or_default();
+        let used = ConsumedBy { id, call, key };
+        Ok(used.bound(read(&answer)?, verification, keys)?)
     }
 
     /// Reports the outcome of a call. Repeats the report for a while.
@@ -239,6 +229,33 @@ impl Client {
         let found = read(&self.exchange(&request, patience).await?)?;
         must(found.id == id, AnswerMismatch::Request)?;
         Ok(found)
+    }
+}
+
+/// The use of a request by a key.
+struct ConsumedBy<'a> {
+    id: &'a str,
+    call: &'a CallToApprove<'a>,
+    key: &'a str,
+}
+
+impl ConsumedBy<'_> {
+    /// Returns the used approval, if the answer is the one to this use.
+    fn bound(
+        &self,
+        request: ToolApproval,
+        verification: &str,
+        keys: Option<&PublicKeys>,
+    ) -> Result<ConsumedApproval, AnswerMismatch> {
+        must(request.id == self.id, AnswerMismatch::Request)?;
+        check_call(&request, self.call)?;
+        must(request.status == ToolApprovalStatus::Approved && request.consumption.is_some(), AnswerMismatch::Unused)?;
+        let claims = claims_of(verification, &format!("request:{}", self.id), keys)?;
+        // A recorded answer to an earlier use is refused.
+        must(claims.write_id.as_str() == reservation_of(self.id, self.key), AnswerMismatch::Write)?;
+        // `exp` has whole seconds, so the last second counts.
+        must(now().seconds() <= claims.exp, AnswerMismatch::Expired)?;
+        Ok(ConsumedApproval { request, claims, verification: verification.to_owned() })
     }
 }
 
@@ -304,6 +321,38 @@ mod tests {
         let same = request(&json!(arguments));
         assert_eq!(check_call(&same, &CallToApprove { tool: "delete", ..call.clone() }), Err(AnswerMismatch::Tool));
         assert_eq!(check_call(&same, &CallToApprove { server: Some("crm"), ..call }), Err(AnswerMismatch::Tool));
+    }
+
+    #[test]
+    fn recorded_answer_of_an_earlier_use_is_refused() {
+        let (keys, arguments) = (crate::signed::keys(1), Map::new());
+        let call = CallToApprove {
+            tool: "refund",
+            server: None,
+            arguments: &arguments,
+            timeout: "10m",
+            reasoning: None,
+            definition: ToolState::Unchanged,
+        };
+        let mut answer = request(&json!({}));
+        let id = answer.id.clone();
+        let unused = answer.clone();
+        answer.consumption = Some(Consumption { consumed_at: answer.created_at.clone(), outcome: None });
+        let signed = |key: &str, secs: u64| {
+            let thread = format!("request:{id}");
+            crate::signed::reservation(&keys, &thread, &reservation_of(&id, key), now().plus(Duration::from_secs(secs)))
+        };
+        let code = |request: &ToolApproval, verification: &str| {
+            let used = ConsumedBy { id: &id, call: &call, key: "c1" };
+            used.bound(request.clone(), verification, Some(keys.trusted()))
+                .map_or_else(AnswerMismatch::code, |_| "bound")
+        };
+        assert_eq!(code(&answer, &signed("c1", 30)), "bound");
+        assert_eq!(code(&answer, &signed("c0", 30)), "write_mismatch");
+        assert_eq!(code(&unused, &signed("c1", 30)), "approval_unused");
+        assert_eq!(code(&answer, ""), "receipt_malformed");
+        let other = ToolApproval { id: "another".to_owned(), ..answer };
+        assert_eq!(code(&other, &signed("c1", 30)), "request_mismatch");
     }
 
     #[test]

@@ -63,7 +63,7 @@ impl Client {
     }
 }
 
-/// Returns whether an address is on this machine.
+/// Returns true for localhost.
 fn is_here(gateway: &Url) -> bool {
     matches!(gateway.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"))
 }

@@ -9,6 +9,8 @@ mod client;
 mod error;
 mod exchange;
 mod mismatch;
+#[cfg(test)]
+mod signed;
 mod writes;
 
 pub use approvals::{

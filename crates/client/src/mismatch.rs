@@ -23,6 +23,7 @@ pub enum AnswerMismatch {
     Expired,
     Expectation,
     Request,
+    Unused,
     Tool,
     Arguments,
 }
@@ -53,6 +54,7 @@ impl AnswerMismatch {
             Self::Expired => ("expired", "the lease has expired by the local clock"),
             Self::Expectation => ("expectation_failed", "the view is not as expected"),
             Self::Request => ("request_mismatch", "the answer is about another approval request"),
+            Self::Unused => ("approval_unused", "the answer does not say that the approval was used"),
             Self::Tool => ("tool_mismatch", "the answer is about another tool"),
             Self::Arguments => ("arguments_mismatch", "the answer has other arguments"),
         }

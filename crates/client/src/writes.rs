@@ -163,6 +163,7 @@ mod tests {
     use countersign_domain::keys::{KeyUse, Keys};
 
     use super::*;
+    use crate::signed;
 
     struct WriteScenario {
         keys: Keys,
@@ -172,7 +173,7 @@ mod tests {
 
     impl WriteScenario {
         fn new() -> Self {
-            let keys = keys("https://gate.example", 1);
+            let keys = signed::keys(1);
             let digest = |text: &str| Digest::of_file(text.as_bytes());
             let write = WriteRequest {
                 thread: "order-18".try_into().unwrap(),
@@ -181,22 +182,8 @@ mod tests {
                 write_id: "job-1".to_owned().try_into().unwrap(),
                 expect: BTreeMap::from([("/amount".try_into().unwrap(), json!(40))]),
             };
-            let claims = Verification {
-                aud: "token:writer".to_owned().try_into().unwrap(),
-                enforced: true,
-                exp: now().plus(Duration::from_secs(30)).seconds(),
-                fence: 7,
-                flow: "payments".to_owned().try_into().unwrap(),
-                iat: now().seconds(),
-                iss: "https://gate.example".to_owned(),
-                policy: digest("policy"),
-                receipt: None,
-                sub: write.thread.clone(),
-                to: digest("to"),
-                transition: write.transition,
-                version: 2,
-                write_id: write.write_id.clone(),
-            };
+            let end = now().plus(Duration::from_secs(30));
+            let claims = signed::claims("order-18", "job-1", end);
             Self { keys, write, claims }
         }
 
@@ -218,17 +205,6 @@ mod tests {
             let with_keys = bound(answer, &self.write, None, Some(self.keys.trusted()));
             with_keys.map_or_else(AnswerMismatch::code, |_| "bound")
         }
-    }
-
-    fn keys(issuer: &str, seed: u8) -> Keys {
-        let mut next = seed;
-        let mut random = |bytes: &mut [u8]| {
-            for byte in bytes {
-                next = next.wrapping_mul(5).wrapping_add(seed | 1);
-                *byte = next;
-            }
-        };
-        Keys::generate(issuer, now(), &mut random).unwrap()
     }
 
     #[test]
@@ -265,7 +241,7 @@ mod tests {
     #[test]
     fn answer_of_another_key_or_after_its_lease_is_refused() {
         let mut it = WriteScenario::new();
-        let stranger = WriteScenario { keys: keys("https://gate.example", 9), ..WriteScenario::new() };
+        let stranger = WriteScenario { keys: signed::keys(9), ..WriteScenario::new() };
         let forged = jws::sign(stranger.keys.signing(KeyUse::Chain), TokenType::Verification, &it.claims);
         assert_eq!(it.code(VerifyAnswer { verification: forged.clone(), ..it.answer(&it.claims) }), "unknown_key");
         // Another claim under a genuine signature.

@@ -7,6 +7,7 @@ import time
 from dataclasses import replace
 from typing import Any
 
+import httpx
 import pytest
 
 from calling import POLICY, Desk
@@ -22,7 +23,7 @@ from countersign import (
     UnexpectedAnswer,
 )
 from countersign.verify import ANY, Keys, Refused, check_receipt
-from faulty import Changed, Lose, between
+from faulty import Changed, Instead, Lose, between
 
 CALL: dict[str, Any] = {"tool": "refund", "arguments": {"amount": 40}}
 
@@ -162,6 +163,25 @@ def test_a_reservation_of_another_request_is_no_permission(desk: Desk) -> None:
             proxy.renames = (second.id, first.id)
             with pytest.raises(wanted, match=code):
                 client.consume_request(second.id, **CALL, idempotency_key="attempt-1", keys=keys)
+
+
+def test_the_answer_to_another_attempt_is_no_permission(desk: Desk) -> None:
+    """A proxy answers with the recorded response of an earlier `consume` of the same request."""
+    decided = approved(desk)
+    first = httpx.post(
+        f"{desk.gateway.url}/aap/v1/requests/{decided.id}/consume",
+        headers={"Authorization": f"Bearer {desk.token}", "Idempotency-Key": "attempt-1"},
+    )
+    recorded = {name: value for name, value in first.headers.items() if name.startswith("countersign-")}
+    signing = Keys.read(desk.instance.jwks())
+    for wanted, keys in ((AnswerMismatch, None), (Refused, signing)):
+        with between(desk.gateway.url) as proxy, Client(proxy.url, desk.token) as client:
+            proxy.todo.append(Instead(first.status_code, first.content, recorded))
+            with pytest.raises(wanted, match="write_mismatch"):
+                client.consume_request(decided.id, **CALL, keys=keys)
+            proxy.todo.append(Instead(first.status_code, first.content, recorded))
+            used = client.consume_request(decided.id, **CALL, idempotency_key="attempt-1", keys=keys)
+            assert used.request == decided.id
 
 
 def test_a_late_answer_is_no_permission(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import uuid
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal
@@ -105,15 +107,17 @@ def consume_request(
     each attempt to run the call. Never derive it: a second process with the same key would run the call too.
 
     With `keys` (of `countersign.verify`) the reservation must be signed by one of them, otherwise it raises `Refused`.
+    The signature proves that this request was used by this attempt. It does not cover `tool` and `arguments`: TLS
+    proves those.
     """
-    key = str(uuid.uuid4()) if idempotency_key is None else idempotency_key
-    headers = {"Idempotency-Key": names.key("idempotency_key", key)}
+    key = names.key("idempotency_key", str(uuid.uuid4()) if idempotency_key is None else idempotency_key)
+    headers = {"Idempotency-Key": key}
     found = yield from asked(core, _call("POST", _path(request, "/consume"), headers=headers))
     _same_request(request, found)
     _must_be_of(found, tool, server, dict(arguments))
     if found.status != "approved" or found.consumption is None or found.verification is None:
         raise UnexpectedAnswer("the answer does not confirm that the approval was used")
-    used = _reserved(found, found.verification, keys)
+    used = _reserved(found, found.verification, _write_id(request, key), keys)
     if not core.today() < used.lease_ends + EXP_SECS:
         raise UnexpectedAnswer("the lease of the call has expired by the local clock")
     return used
@@ -177,17 +181,25 @@ def _must_be_of(found: ApprovalRequest, tool: str, server: str | None, arguments
         raise AnswerMismatch("arguments_mismatch", "the answer has other arguments")
 
 
-def _reserved(found: ApprovalRequest, token: str, keys: Keys | None) -> Consumption:
-    """Returns the claims of the reservation, which must be of this request. Only `keys` prove them."""
+def _write_id(request: str, key: str) -> str:
+    """Returns the name that the gateway gives the reservation of an attempt."""
+    digest = hashlib.sha256(f"{request}\0{key}".encode()).digest()
+    return f"call-{base64.urlsafe_b64encode(digest).rstrip(b'=').decode()}"
+
+
+def _reserved(found: ApprovalRequest, token: str, write_id: str, keys: Keys | None) -> Consumption:
+    """Returns the claims of the reservation, which must be of this request and attempt. Only `keys` prove them."""
     thread = f"request:{found.id}"
     if keys is not None:
-        _must_be_signed(token, thread, keys)
+        _must_be_signed(token, thread, write_id, keys)
     try:
         claims = {name: claim(token, name) for name in ("sub", "transition", "write_id", "fence", "receipt", "exp")}
     except NoToken:
         raise UnexpectedAnswer("the reservation is not a token") from None
     if claims.pop("sub") != thread:
         raise AnswerMismatch("request_mismatch", "the reservation is about another approval request")
+    if claims["write_id"] != write_id:
+        raise AnswerMismatch("write_mismatch", "the reservation is of another attempt to run the call")
     return read(
         Consumption,
         {
@@ -203,10 +215,10 @@ def _reserved(found: ApprovalRequest, token: str, keys: Keys | None) -> Consumpt
     )
 
 
-def _must_be_signed(token: str, thread: str, keys: Keys) -> None:
+def _must_be_signed(token: str, thread: str, write_id: str, keys: Keys) -> None:
     from .verify import ANY, Keys, check_verification
 
     if not isinstance(keys, Keys):
         raise names.Invalid("keys", "Keys of countersign.verify: Keys.read(…)")
     issuer = ANY if keys.issuer is None else keys.issuer
-    check_verification(token, keys, issuer=issuer, thread=thread, transition=ANY, write_id=ANY, at=ANY)
+    check_verification(token, keys, issuer=issuer, thread=thread, transition=ANY, write_id=write_id, at=ANY)

@@ -81,6 +81,9 @@ def countersigned(
     another process. Without it each call has a random key. `on_held` gets the request of a call that waits for
     reviewers, with its `review_url`.
 
+    With `keys` (of `countersign.verify`), the function runs only if a signature proves that this call used its request
+    now. The signature does not cover the arguments: TLS proves those.
+
     Use a `Client` for a function, and an `AsyncClient` for an `async` function.
     """
 

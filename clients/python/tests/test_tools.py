@@ -8,6 +8,7 @@ import logging
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -19,6 +20,7 @@ import pytest
 
 from calling import POLICY, Desk
 from countersign import AnswerMismatch, ApprovalRequest, AsyncClient, Client, Invalid, Unreachable
+from countersign._unchecked import claim
 from countersign.tools import CallRefused, countersigned
 from faulty import Changed, Instead, between
 
@@ -245,6 +247,42 @@ def test_an_approval_under_an_earlier_policy_does_not_run(own_desk: Desk) -> Non
     with pytest.raises(CallRefused, match="policy_mismatch") as refused:
         ledger.refund(9)
     assert (refused.value.code, ledger.runs) == ("not_approved", [])
+
+
+def test_an_approval_that_was_not_used_in_time_does_not_run(own_desk: Desk) -> None:
+    own_desk.activate(POLICY.replace("[approval]", '[approval]\nreceipt_ttl = "1s"'))
+    key = own_desk.key()
+    made = own_desk.instance.create_request("refund", {"amount": 9}, idempotency_key=key, timeout="600s")
+    own_desk.ada.approve(review(made))
+    decided = own_desk.instance.wait_for_request(made.id, within_secs=30)
+    ends = claim(decided.receipt or "", "exp")
+    while time.time() <= ends:
+        time.sleep(0.05)
+    ledger = Ledger(own_desk, key=lambda amount, key: key, local=["key"])
+    with pytest.raises(CallRefused) as refused:
+        ledger.refund(9, key)
+    assert (refused.value.code, ledger.runs) == ("approval_expired", [])
+    assert "make it again with a new key" in refused.value.next_step
+    with ThreadPoolExecutor() as pool:
+        running = pool.submit(ledger.refund, 9, own_desk.key())
+        own_desk.ada.approve(review(ledger.waiting.get(timeout=30)))
+        assert running.result(30) == "refunded 9"
+
+
+@pytest.mark.parametrize("halt", [[], ["--only", "verifying"]], ids=["all", "verifying"])
+def test_a_halted_call_runs_after_the_halt(own_desk: Desk, halt: list[str]) -> None:
+    """The halt of proposals refuses the question, and the halt of writes refuses the use of the approval."""
+    key = own_desk.key()
+    made = own_desk.instance.create_request("refund", {"amount": 9}, idempotency_key=key, timeout="600s")
+    own_desk.ada.approve(review(made))
+    ledger = Ledger(own_desk, key=lambda amount: key, local=["key"])
+    own_desk.gateway.run("halt", "set", "refunds", *halt)
+    with pytest.raises(CallRefused) as refused:
+        ledger.refund(9)
+    assert (refused.value.code, ledger.runs) == ("halted", [])
+    assert "with the same key" in refused.value.next_step
+    own_desk.gateway.run("halt", "lift", "refunds")
+    assert (ledger.refund(9), ledger.runs) == ("refunded 9", [9])
 
 
 def test_a_function_that_raises_is_reported_as_failed(desk: Desk) -> None:

@@ -10,6 +10,8 @@ _NEXT_STEPS = {
     "cancelled": "The request was cancelled. If the call is still needed, make it again with a new key.",
     "still_held": "Reviewers have not decided yet. Make the same call again later, with the same key.",
     "not_approved": "The approval is no longer valid. If the call is still needed, make it again with a new key.",
+    "approval_expired": "The approval was not used in time. If the call is still needed, make it again with a new key.",
+    "halted": "An administrator has halted the flow. Make the same call again after the halt, with the same key.",
     "already_consumed": "An earlier attempt used the approval, so the call may have had its effect. Find out whether "
     "it did. Then make the call again with a new key, if it is still needed.",
     "idempotency_conflict": "The key belongs to a call with other arguments. Use one key for each call.",
@@ -22,7 +24,9 @@ class CallRefused(CountersignError):
 
     - `denied`: by a reviewer or by the policy. `note` is their reason.
     - `expired`, `cancelled`, `still_held`: there is no decision.
-    - `not_approved`: the approval has expired, was revoked, or the policy has changed.
+    - `not_approved`: the approval was revoked, or the policy has changed.
+    - `approval_expired`: the approval was not used in time.
+    - `halted`: an administrator has halted the flow. The halt does not end the approval.
     - `already_consumed`: an earlier attempt used the approval, perhaps in a process that died.
     - `idempotency_conflict`: the key belongs to another call.
 

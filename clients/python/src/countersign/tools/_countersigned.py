@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import logging
@@ -10,15 +11,17 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 
+import anyio
+
 from countersign import _requests
 from countersign._client import AsyncClient, Client
 from countersign._finished import finished
 from countersign._names import Invalid, key, whole
 from countersign._plans import Core, Plan
-from countersign.errors import Conflict, CountersignError, Json, StillHeld
+from countersign.errors import Conflict, CountersignError, StillHeld
 from countersign.resources import ApprovalRequest, Consumption
 
-from ._arguments import Arguments
+from ._arguments import Arguments, Call
 from ._refused import CODES, CallRefused
 
 if TYPE_CHECKING:
@@ -75,11 +78,12 @@ def countersigned(
 
     The function runs once, right after the approval was used, with exactly the approved arguments. They must be JSON
     values. Parameters in `local` are not sent, and neither is `self`, so reviewers do not see them. If the function
-    raises, the outcome is `failed`. If its process dies, the outcome becomes unknown, and the call is not run again.
+    raises or is cancelled, the outcome is `failed`. If its process dies, the outcome becomes unknown, and the call is
+    not run again.
 
     `key` returns the key of a call from its arguments. A call with the same key continues the same request, also in
-    another process. Without it each call has a random key. `on_held` gets the request of a call that waits for
-    reviewers, with its `review_url`.
+    another process. Without it each call has a random key, and a call that ends while it waits cancels its request.
+    `on_held` gets the request of a call that waits for reviewers, with its `review_url`.
 
     With `keys` (of `countersign.verify`), the function runs only if a signature proves that this call used its request
     now. The signature does not cover the arguments: TLS proves those.
@@ -126,63 +130,106 @@ class _Asking:
     on_held: Callable[[ApprovalRequest], object] | None
     keys: Keys | None
 
-    def key_of(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-        """Returns the key of a call."""
-        return str(uuid.uuid4()) if self.key is None else key("key", self.key(*args, **kwargs))
+    def called(self, core: Core, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Asked:
+        """Returns one call of the function, before anything is sent."""
+        made = self.arguments.bind(args, kwargs)
+        named = str(uuid.uuid4()) if self.key is None else key("key", self.key(*args, **kwargs))
+        return _Asked(self, core, made, named)
 
-    def approved(self, core: Core, idempotency_key: str, arguments: dict[str, Json]) -> Plan[Consumption]:
+
+@dataclass
+class _Asked:
+    """One call of the function. `pending` is its undecided request, if no other process can continue it."""
+
+    asking: _Asking
+    core: Core
+    made: Call
+    key: str
+    pending: str | None = None
+
+    def approved(self) -> Plan[Consumption]:
         """Asks, waits and uses the approval. Raises if the call may not run."""
         try:
-            return (yield from self._approved(core, idempotency_key, arguments))
+            return (yield from self._approved())
         except Conflict as refused:
             if refused.code not in CODES:
                 raise
-            raise CallRefused(refused.code, self.tool, note=refused.detail) from refused
+            raise CallRefused(refused.code, self.asking.tool, note=refused.detail) from refused
 
-    def _approved(self, core: Core, idempotency_key: str, arguments: dict[str, Json]) -> Plan[Consumption]:
+    def _approved(self) -> Plan[Consumption]:
+        asking = self.asking
         found = yield from _requests.create_request(
-            core,
-            self.tool,
-            arguments,
-            idempotency_key=idempotency_key,
-            timeout=f"{self.timeout_secs}s",
-            server=self.server,
-            agent_reasoning=self.reasoning,
+            self.core,
+            asking.tool,
+            self.made.sent,
+            idempotency_key=self.key,
+            timeout=f"{asking.timeout_secs}s",
+            server=asking.server,
+            agent_reasoning=asking.reasoning,
         )
         if found.status == "pending":
-            found = yield from self._decided(core, found)
+            found = yield from self._decided(found)
         if found.status != "approved":
             note = None if found.decision is None else found.decision.note
-            raise CallRefused(found.status, self.tool, note=note, request=found.id)
+            raise CallRefused(found.status, asking.tool, note=note, request=found.id)
         # The key of this attempt is random: if the process dies, no other process can repeat it.
         return (
             yield from _requests.consume_request(
-                core, found.id, tool=self.tool, arguments=arguments, server=self.server, keys=self.keys
+                self.core,
+                found.id,
+                tool=asking.tool,
+                arguments=self.made.sent,
+                server=asking.server,
+                keys=asking.keys,
             )
         )
 
-    def _decided(self, core: Core, found: ApprovalRequest) -> Plan[ApprovalRequest]:
-        if self.on_held is not None:
-            self.on_held(found)
+    def _decided(self, found: ApprovalRequest) -> Plan[ApprovalRequest]:
+        asking = self.asking
+        self.pending = found.id if asking.key is None else None
+        if asking.on_held is not None:
+            asking.on_held(found)
         try:
-            within_secs = self.timeout_secs + GRACE_SECS
-            return (yield from _requests.wait_for_request(core, found.id, within_secs=within_secs))
+            within_secs = asking.timeout_secs + GRACE_SECS
+            decided = yield from _requests.wait_for_request(self.core, found.id, within_secs=within_secs)
         except StillHeld as waiting:
-            raise CallRefused("still_held", self.tool, request=found.id) from waiting
+            raise CallRefused("still_held", asking.tool, request=found.id) from waiting
+        self.pending = None
+        return decided
+
+    def abandoned(self) -> Plan[None]:
+        """Cancels the request of a call that ended while it waited, so that reviewers do not decide for nothing."""
+        if self.pending is not None:
+            # It may have been decided since then, and an unused approval expires.
+            with contextlib.suppress(CountersignError):
+                yield from _requests.cancel_request(self.core, self.pending)
+
+    def ended(self, used: Consumption, error: BaseException | None = None) -> Plan[None]:
+        """Reports the outcome. If that fails, the call has still run, so the caller gets its result or exception."""
+        status: _requests.Outcome = "succeeded" if error is None else "failed"
+        # A message can be confidential.
+        note = None if error is None else type(error).__name__
+        try:
+            yield from _requests.report_outcome(self.core, used.request, status, note=note)
+        except CountersignError as unsaid:
+            log.warning("%s: the call %s, and the report failed (%s)", used.request, status, type(unsaid).__name__)
 
 
 def _blocking(client: Client, asking: _Asking, function: Callable[P, T]) -> Callable[P, T]:
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> T:
-        made = asking.arguments.bind(args, kwargs)
-        core = client._settings.core
-        used = client._run(asking.approved(core, asking.key_of(args, kwargs), made.sent))
+        asked = asking.called(client._settings.core, args, kwargs)
         try:
-            result: T = finished(made.run(function, used.arguments))
-        except Exception as error:
-            client._run(_reported(core, used, error))
+            used = client._run(asked.approved())
+        except BaseException:
+            client._run(asked.abandoned())
             raise
-        client._run(_reported(core, used, None))
+        try:
+            result: T = finished(asked.made.run(function, used.arguments))
+        except BaseException as error:
+            client._run(asked.ended(used, error))
+            raise
+        client._run(asked.ended(used))
         return result
 
     return call
@@ -191,26 +238,33 @@ def _blocking(client: Client, asking: _Asking, function: Callable[P, T]) -> Call
 def _awaiting(client: AsyncClient, asking: _Asking, function: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
     @functools.wraps(function)
     async def call(*args: P.args, **kwargs: P.kwargs) -> T:
-        made = asking.arguments.bind(args, kwargs)
-        core = client._settings.core
-        used = await client._run(asking.approved(core, asking.key_of(args, kwargs), made.sent))
+        asked = asking.called(client._settings.core, args, kwargs)
         try:
-            result: T = finished(await made.run(function, used.arguments))
-        except Exception as error:
-            await client._run(_reported(core, used, error))
+            used = await client._run(asked.approved())
+        except BaseException as error:
+            await _to_the_end(client, asked.abandoned(), error)
             raise
-        await client._run(_reported(core, used, None))
+        try:
+            result: T = finished(await asked.made.run(function, used.arguments))
+        except BaseException as error:
+            await _to_the_end(client, asked.ended(used, error), error)
+            raise
+        await _to_the_end(client, asked.ended(used))
         return result
 
     return call
 
 
-def _reported(core: Core, used: Consumption, error: Exception | None) -> Plan[None]:
-    """Reports the outcome. If that fails, the call has still run, so the caller gets its result or its exception."""
-    status: _requests.Outcome = "succeeded" if error is None else "failed"
-    # A message can be confidential.
-    note = None if error is None else type(error).__name__
-    try:
-        yield from _requests.report_outcome(core, used.request, status, note=note)
-    except CountersignError as unsaid:
-        log.warning("%s: the call %s, and the report failed (%s)", used.request, status, type(unsaid).__name__)
+async def _to_the_end(client: AsyncClient, plan: Plan[None], error: BaseException | None = None) -> None:
+    """Runs a plan to its end, even if the caller is or becomes cancelled. The cancellation follows."""
+    # A closed coroutine has no event loop that it could wait in.
+    if isinstance(error, GeneratorExit):
+        return
+
+    async def shielded() -> None:
+        with anyio.CancelScope(shield=True):
+            await client._run(plan)
+
+    # A shield alone does not stop the cancellation of an asyncio task. A task group waits for its tasks anyway.
+    async with anyio.create_task_group() as group:
+        group.start_soon(shielded)

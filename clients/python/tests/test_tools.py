@@ -9,9 +9,11 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from enum import Enum, IntEnum
 from pathlib import Path
 from queue import Queue
 from typing import Any
@@ -357,10 +359,71 @@ def test_a_method_is_asked_for_without_its_object(desk: Desk) -> None:
 
 def test_arguments_that_are_no_json_are_not_sent(desk: Desk) -> None:
     ledger = Ledger(desk, timeout_secs=1)
-    for value in ({1: "one"}, [(1, 2)], {1, 2}, float("nan"), Path("x")):
-        with pytest.raises(Invalid):
+    some = (it for it in (1, 2))
+    for value in ({1: "one"}, [(1, 2)], {1, 2}, float("nan"), Path("x"), some):
+        with pytest.raises(Invalid, match="amount: "):
             ledger.refund(value)
+    assert list(some) == [1, 2]
     assert ledger.waiting.empty()
+
+
+class Text(str):
+    """A text of another type."""
+
+
+class Color(str, Enum):
+    RED = "red"
+
+
+class Number(IntEnum):
+    ONE = 1
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        (1, 2),
+        [(1, 2)],
+        Text("red"),
+        Color.RED,
+        [Color.RED],
+        {"color": Color.RED},
+        {Color.RED: 1},
+        Number.ONE,
+        OrderedDict(sku="a"),
+    ],
+    ids=repr,
+)
+def test_arguments_whose_type_json_does_not_keep_are_not_sent(desk: Desk, value: Any) -> None:
+    """The function would get a list, a plain text or a plain number."""
+    with between(desk.gateway.url) as proxy, Client(proxy.url, desk.token) as client:
+        search = countersigned(client, tool="search")(lambda words: words)
+        with pytest.raises(Invalid, match="words: "):
+            search(value)
+    assert proxy.asked == []
+
+
+def test_the_function_gets_its_arguments_as_the_caller_gave_them(desk: Desk) -> None:
+    """The gateway returns 40.0 as 40, which is the same number in JSON."""
+
+    @countersigned(desk.instance)
+    def search(price: float, *sizes: float, **more: Any) -> str:
+        return repr((price, sizes, more))
+
+    given = (40.0, (1, 2.0, 1e16), {"a": [3.0, 3, True, None, "x", {"b": -1.0}]})
+    assert search(given[0], *given[1], **given[2]) == repr(given)
+
+
+def test_local_names_of_an_iterator_are_checked(desk: Desk) -> None:
+    with pytest.raises(Invalid, match="no parameter other"):
+        countersigned(desk.instance, local=iter(["other"]))(print)
+    local = countersigned(desk.instance, tool="search", local=iter(["words"]))
+    for begin in ("with ", "without "):
+
+        def search(words: Iterable[str], begin: str = begin) -> str:
+            return begin + " ".join(words)
+
+        assert local(search)(word for word in ("red", "shoes")) == f"{begin}red shoes"
 
 
 def test_a_function_that_does_not_fit_is_refused_when_it_is_decorated(desk: Desk) -> None:

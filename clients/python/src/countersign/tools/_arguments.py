@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from countersign._names import Invalid
 from countersign._plans import text
 from countersign._reading import parse
-from countersign._same import same
-from countersign.errors import Json
+from countersign.errors import Json, UnexpectedAnswer
 
 # Names of the first parameter of a method.
 _RECEIVERS = frozenset({"self", "cls"})
@@ -19,11 +19,11 @@ _RECEIVERS = frozenset({"self", "cls"})
 class Arguments:
     """The parameters of a function."""
 
-    def __init__(self, function: Callable[..., Any], local: Iterable[str]) -> None:
+    def __init__(self, function: Callable[..., Any], local: frozenset[str]) -> None:
         self._signature = inspect.signature(function)
         names = list(self._signature.parameters)
-        self._local = frozenset(local) | (_RECEIVERS & set(names[:1]))
-        unknown = frozenset(local) - set(names)
+        self._local = local | (_RECEIVERS & set(names[:1]))
+        unknown = local - set(names)
         if unknown:
             raise Invalid("local", f"the function has no parameter {', '.join(sorted(unknown))}")
 
@@ -32,7 +32,11 @@ class Arguments:
         bound = self._signature.bind(*args, **kwargs)
         bound.apply_defaults()
         given = {name: value for name, value in bound.arguments.items() if name not in self._local}
-        return Call(bound, _json(given))
+        for name in given:
+            # `*args` is a tuple, and is sent as a list.
+            if self._signature.parameters[name].kind is inspect.Parameter.VAR_POSITIONAL:
+                given[name] = list(given[name])
+        return Call(bound, {name: _copy(name, value) for name, value in given.items()})
 
 
 class Call:
@@ -41,20 +45,40 @@ class Call:
     def __init__(self, bound: inspect.BoundArguments, sent: dict[str, Json]) -> None:
         self._bound, self.sent = bound, sent
 
-    def run(self, function: Callable[..., Any], approved: Mapping[str, Json]) -> Any:
-        """Calls the function with the approved arguments."""
-        self._bound.arguments.update(approved)
+    def run(self, function: Callable[..., Any]) -> Any:
+        """Calls the function with the arguments that were sent. The approval must be of these."""
+        self._bound.arguments.update(self.sent)
         return function(*self._bound.args, **self._bound.kwargs)
 
 
-def _json(given: dict[str, Any]) -> dict[str, Json]:
-    """Returns a copy, if each argument is a JSON value. Any other value would reach the function as another one."""
-    # `*args` is a tuple, and is sent as a list.
-    values = {name: list(value) if isinstance(value, tuple) else value for name, value in given.items()}
-    copy: dict[str, Json] = parse(text(values))
-    for name, value in copy.items():
-        if not same(value, values[name]):
-            raise Invalid(
-                name, "not a JSON value. Convert it, or name the parameter in `local`, so that it is not sent"
-            )
-    return copy
+def _copy(name: str, given: object) -> Json:
+    """Returns a copy, if JSON keeps the value and its type. Any other would reach the function as another one."""
+    with contextlib.suppress(Invalid, UnexpectedAnswer):
+        copy = parse(text(given))
+        if _is_kept(given, copy):
+            return copy
+    raise Invalid(
+        name,
+        "JSON does not keep the value and its type. Use None, bool, int, float, str, and lists and dicts of these, "
+        "or name the parameter in `local`, so that it is not sent",
+    )
+
+
+def _is_kept(given: object, copy: Json) -> bool:
+    """Returns whether a copy has the same values of the same types. A tuple becomes a list, and an enum its value."""
+    pairs: list[tuple[Any, Json]] = [(given, copy)]
+    while pairs:
+        one, other = pairs.pop()
+        if type(one) is not type(other):
+            return False
+        if isinstance(other, dict):
+            if one.keys() != other.keys() or any(type(key) is not str for key in one):
+                return False
+            pairs.extend((one[key], other[key]) for key in other)
+        elif isinstance(other, list):
+            if len(one) != len(other):
+                return False
+            pairs.extend(zip(one, other, strict=True))
+        elif one != other:
+            return False
+    return True

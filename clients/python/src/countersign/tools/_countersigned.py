@@ -76,10 +76,10 @@ def countersigned(
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Makes each call of a function require approval, under the name `tool`, or the function's own.
 
-    The function runs once, right after the approval was used, with exactly the approved arguments. They must be JSON
-    values. Parameters in `local` are not sent, and neither is `self`, so reviewers do not see them. If the function
-    raises or is cancelled, the outcome is `failed`. If its process dies, the outcome becomes unknown, and the call is
-    not run again.
+    The function runs once, right after the approval was used, with exactly the approved arguments. They must be `None`,
+    `bool`, `int`, `float`, `str`, and lists and dicts of these. Parameters in `local` are not sent, and neither is
+    `self`, so reviewers do not see them. If the function raises or is cancelled, the outcome is `failed`. If its
+    process dies, the outcome becomes unknown, and the call is not run again.
 
     `key` returns the key of a call from its arguments. A call with the same key continues the same request, also in
     another process. Without it each call has a random key, and a call that ends while it waits cancels its request.
@@ -91,13 +91,16 @@ def countersigned(
     Use a `Client` for a function, and an `AsyncClient` for an `async` function.
     """
 
+    # An iterator can be read once, and the decorator can be used again.
+    not_sent = frozenset(local)
+
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         _must_fit(client, function)
         asking = _Asking(
             tool or function.__name__,
             server,
             whole("timeout_secs", timeout_secs, 1),
-            Arguments(function, local),
+            Arguments(function, not_sent),
             key,
             reasoning,
             on_held,
@@ -225,7 +228,7 @@ def _blocking(client: Client, asking: _Asking, function: Callable[P, T]) -> Call
             client._run(asked.abandoned())
             raise
         try:
-            result: T = finished(asked.made.run(function, used.arguments))
+            result: T = finished(asked.made.run(function))
         except BaseException as error:
             client._run(asked.ended(used, error))
             raise
@@ -245,7 +248,7 @@ def _awaiting(client: AsyncClient, asking: _Asking, function: Callable[P, Awaita
             await _to_the_end(client, asked.abandoned(), error)
             raise
         try:
-            result: T = finished(await asked.made.run(function, used.arguments))
+            result: T = finished(await asked.made.run(function))
         except BaseException as error:
             await _to_the_end(client, asked.ended(used, error), error)
             raise

@@ -16,6 +16,7 @@ from countersign import (
     ApprovalRequest,
     Client,
     Conflict,
+    Invalid,
     Malformed,
     NotFound,
     Retries,
@@ -182,6 +183,15 @@ def test_the_answer_to_another_attempt_is_no_permission(desk: Desk) -> None:
             proxy.todo.append(Instead(first.status_code, first.content, recorded))
             used = client.consume_request(decided.id, **CALL, idempotency_key="attempt-1", keys=keys)
             assert used.request == decided.id
+
+
+def test_values_that_are_no_keys_are_refused_before_the_approval_is_used(desk: Desk) -> None:
+    decided, jwks = approved(desk), desk.instance.jwks()
+    for wrong in (jwks, {}, "keys", False):
+        with pytest.raises(Invalid, match=r"Keys\.read"):
+            desk.instance.consume_request(decided.id, **CALL, keys=wrong)  # type: ignore[arg-type]
+    assert desk.instance.request(decided.id).consumption is None
+    assert desk.instance.consume_request(decided.id, **CALL, keys=Keys.read(jwks)).request == decided.id
 
 
 def test_a_late_answer_is_no_permission(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -439,3 +439,6 @@ def test_a_function_that_does_not_fit_is_refused_when_it_is_decorated(desk: Desk
         countersigned(AsyncClient(desk.gateway.url, desk.token))(lambda: None)  # type: ignore[arg-type,return-value]
     with pytest.raises(Invalid, match="no parameter other"):
         countersigned(desk.instance, local=["other"])(print)
+    for wrong in (desk.instance.jwks(), {}):
+        with pytest.raises(Invalid, match=r"Keys\.read"):
+            countersigned(desk.instance, keys=wrong)(print)  # type: ignore[call-overload]

@@ -15,6 +15,7 @@ from ._problems import problem
 from ._reading import read, reads, with_headers
 from ._same import same
 from ._unchecked import NoToken, claim
+from ._verifying import must_be_keys
 from ._waiting import until_it_ends
 from .errors import AnswerMismatch, Conflict, Json, Problem, UnexpectedAnswer
 from .resources import ApprovalRequest, Consumption
@@ -110,6 +111,7 @@ def consume_request(
     The signature proves that this request was used by this attempt. It does not cover `tool` and `arguments`: TLS
     proves those.
     """
+    must_be_keys(keys)
     key = names.key("idempotency_key", str(uuid.uuid4()) if idempotency_key is None else idempotency_key)
     headers = {"Idempotency-Key": key}
     found = yield from asked(core, _call("POST", _path(request, "/consume"), headers=headers))
@@ -216,9 +218,7 @@ def _reserved(found: ApprovalRequest, token: str, write_id: str, keys: Keys | No
 
 
 def _must_be_signed(token: str, thread: str, write_id: str, keys: Keys) -> None:
-    from .verify import ANY, Keys, check_verification
+    from .verify import ANY, check_verification
 
-    if not isinstance(keys, Keys):
-        raise names.Invalid("keys", "Keys of countersign.verify: Keys.read(…)")
     issuer = ANY if keys.issuer is None else keys.issuer
     check_verification(token, keys, issuer=issuer, thread=thread, transition=ANY, write_id=write_id, at=ANY)

@@ -57,13 +57,21 @@ def verify(
     return found
 
 
-def _checked_by(keys: Keys, expect: Mapping[str, Json]) -> Callable[[Verified, dict[str, Json], float], None]:
-    """Returns the check of a signed response. It needs the extra `verify`, which provides the keys."""
+def must_be_keys(keys: Keys | None) -> None:
+    """Refuses values that are no keys, such as a key set that was not read, before anything is sent."""
+    if keys is None:
+        return
     from .verify import Keys
-    from .verify._let_through import Asked, must_be_comparable, must_be_signed
 
     if not isinstance(keys, Keys):
         raise names.Invalid("keys", "Keys of countersign.verify: Keys.read(…)")
+
+
+def _checked_by(keys: Keys, expect: Mapping[str, Json]) -> Callable[[Verified, dict[str, Json], float], None]:
+    """Returns the check of a signed response. It needs the extra `verify`, which provides the keys."""
+    must_be_keys(keys)
+    from .verify._let_through import Asked, must_be_comparable, must_be_signed
+
     must_be_comparable(expect)
 
     def check(found: Verified, body: dict[str, Json], now: float) -> None:

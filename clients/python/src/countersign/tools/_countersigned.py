@@ -18,6 +18,7 @@ from countersign._client import AsyncClient, Client
 from countersign._finished import finished
 from countersign._names import Invalid, key, whole
 from countersign._plans import Core, Plan
+from countersign._verifying import must_be_keys
 from countersign.errors import Conflict, CountersignError, StillHeld
 from countersign.resources import ApprovalRequest, Consumption
 
@@ -91,6 +92,7 @@ def countersigned(
     Use a `Client` for a function, and an `AsyncClient` for an `async` function.
     """
 
+    must_be_keys(keys)
     # An iterator can be read once, and the decorator can be used again.
     not_sent = frozenset(local)
 

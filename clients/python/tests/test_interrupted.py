@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Awaitable, Callable
+import types
+from collections.abc import Awaitable, Callable, Coroutine, Generator
 from threading import Timer, main_thread
 from typing import Any
 
@@ -81,6 +82,41 @@ def test_a_cancelled_scope_reports_the_outcome(desk: Desk) -> None:
     asyncio.run(scenario())
     request = desk.instance.create_request("search", {}, idempotency_key=key, timeout="600s")
     assert outcome(desk, request.id) == ("failed", "CancelledError")
+
+
+@types.coroutine
+def closed_when(reached: list[int], call: Coroutine[Any, Any, None]) -> Generator[Any, None, None]:
+    """Runs a coroutine until its body is reached, and closes it."""
+    step = call.send(None)
+    while not reached:
+        try:
+            yield step
+        except BaseException as error:  # noqa: PERF203 - a cancellation within the call
+            step = call.throw(error)
+        else:
+            step = call.send(None)
+    call.close()
+
+
+def test_a_closed_coroutine_ends_at_once(desk: Desk) -> None:
+    """It may not wait any more, so its outcome becomes unknown."""
+    reached: list[int] = []
+
+    async def scenario() -> None:
+        async with desk.gateway.async_client(desk.token) as client:
+
+            @countersigned(client)
+            async def search() -> None:
+                reached.append(1)
+                await asyncio.sleep(30)
+
+            async def call() -> None:
+                await search()
+
+            await closed_when(reached, call())
+
+    asyncio.run(scenario())
+    assert reached == [1]
 
 
 @pytest.mark.parametrize("keyed", [False, True])

@@ -17,7 +17,7 @@ export interface GuardOptions {
   readonly timeout?: string;
   /** The time that a call waits for its decision. By default, it waits until the request has ended. 0 does not wait. */
   readonly withinSecs?: number;
-  /** With keys, each reservation must be signed by one of them. */
+  /** With keys, one of them must have signed that this call uses its request. The arguments are not signed: TLS protects them. */
   readonly keys?: Keys;
   /** Gets each request that requires approval, for example to show its `reviewUrl`. */
   readonly onPending?: (request: ApprovalRequest) => void;

@@ -6,6 +6,7 @@ import { waitUntil, type WaitOptions } from "./http/waiting.js";
 import { isSame } from "./json/canonical.js";
 import type { Json, JsonObject } from "./json/value.js";
 import { answer, given, path, type Schema } from "./schemas.js";
+import { base64url, sha256, utf8 } from "./verify/encoding.js";
 import { ANY } from "./verify/expected.js";
 import { anyObject, anyText, flag, oneOf, openObject } from "./verify/forms.js";
 import type { Keys } from "./verify/keys.js";
@@ -59,7 +60,10 @@ export interface CreateRequestOptions extends CallOptions {
 export interface ConsumeOptions extends CallOptions {
   /** A new random key for each attempt to run the call, which is the default. Never derive it. */
   readonly idempotencyKey?: string;
-  /** With keys, the reservation must be signed by one of them. */
+  /**
+   * With keys, one of them must have signed that this attempt uses this request. The arguments are not signed: TLS protects
+   * them.
+   */
   readonly keys?: Keys;
 }
 
@@ -134,11 +138,12 @@ export class RequestsApi {
     request: Pick<ApprovalRequest, "id" | "tool" | "arguments"> & { readonly server?: string },
     options: ConsumeOptions = {},
   ): Promise<Consumption> {
+    const { idempotencyKey = crypto.randomUUID(), keys } = options;
     const call: Call<Consumption> = {
       method: "POST",
       path: path`/aap/v1/requests/${request.id}/consume`,
-      headers: { "idempotency-key": options.idempotencyKey ?? crypto.randomUUID() },
-      accepts: { 200: async (body, headers) => consumed(sameCall(body, headers, request), headers, options.keys) },
+      headers: { "idempotency-key": idempotencyKey },
+      accepts: { 200: async (body, headers) => consumed(sameCall(body, headers, request), headers, { idempotencyKey, keys }) },
       isIdempotent: true,
     };
     return this.#transport.send(call, options);
@@ -202,18 +207,29 @@ function sameCall(
   return found;
 }
 
-async function consumed(found: ApprovalRequest, headers: Headers, keys: Keys | undefined): Promise<Consumption> {
+/** Returns the use of the approval by this attempt. Throws for the answer to another attempt, although it was signed. */
+async function consumed(
+  found: ApprovalRequest,
+  headers: Headers,
+  { idempotencyKey, keys }: { readonly idempotencyKey: string; readonly keys: Keys | undefined },
+): Promise<Consumption> {
   if (found.consumption === undefined || found.status !== "approved") {
     throw unexpectedAnswer("the answer does not say that the approval was used");
   }
   const verification = headers.get("countersign-verification");
   if (verification === null) throw unexpectedAnswer("the answer has no signed reservation");
   const thread = `request:${found.id}`;
-  const claims = await verificationClaims(verification, { thread, transition: ANY, write_id: ANY }, keys);
+  const reservation = await writeId(found.id, idempotencyKey);
+  const claims = await verificationClaims(verification, { thread, transition: ANY, write_id: reservation }, keys);
   must(Date.now() < (claims.exp + 1) * 1000, "expired", "the lease has expired by the local clock");
   const { transition, write_id, fence, receipt } = claims;
   return Object.freeze({
     id: found.id, tool: found.tool, arguments: found.arguments, thread, transition, write_id, fence, receipt, verification,
     isSignatureChecked: keys !== undefined,
   });
+}
+
+/** Returns the name that the gateway gives the reservation of an attempt. */
+async function writeId(id: string, idempotencyKey: string): Promise<string> {
+  return `call-${base64url(await sha256(utf8(`${id}\0${idempotencyKey}`)))}`;
 }

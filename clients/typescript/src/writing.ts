@@ -123,7 +123,7 @@ async function bound(
 /** Returns the claims of a verification of exactly this write. Without keys, they bind the answer and prove nothing. */
 export async function verificationClaims(
   token: string,
-  write: { readonly thread: string; readonly transition: string | typeof ANY; readonly write_id: string | typeof ANY },
+  write: { readonly thread: string; readonly transition: string | typeof ANY; readonly write_id: string },
   keys: Keys | undefined,
 ): Promise<Verification> {
   if (keys !== undefined) {

@@ -6,7 +6,7 @@ import { after, before, test } from "node:test";
 import { Client, Keys } from "countersign-gateway";
 
 import { approvedChange, flow, type Flow } from "./flows.js";
-import { proxy } from "./peer.js";
+import { Peer, proxy, reply } from "./peer.js";
 import { SigningKey } from "./signing.js";
 import { codeOf } from "./vectors.js";
 
@@ -146,6 +146,25 @@ test("a reservation of another approval request is refused", async () => {
     assert.equal(await codeOf(() => client.requests.consume(other, { idempotencyKey: "attempt", keys })), code, name);
     peer.close();
   }
+});
+
+test("the recorded answer to an earlier use of the same approval is refused, also with keys", async () => {
+  const searching = { tool: "search", arguments: {}, timeout: "10m" };
+  const made = await it.instance.requests.create(searching, { idempotencyKey: "recorded" });
+  let recorded: { body: Answer; headers: Record<string, string> } | undefined;
+  const recorder = await proxy(it.gateway.url, (answer) => void (recorded = structuredClone(answer)));
+  await it.gateway.client(it.instanceToken, { url: recorder.url }).requests.consume(made, { idempotencyKey: "first", keys });
+  recorder.close();
+  const replay = await Peer.start((_, __, response) => reply(response, 200, recorded?.body, {
+    "countersign-verification": recorded?.headers["countersign-verification"] ?? "",
+  }));
+  const { requests } = it.gateway.client(it.instanceToken, { url: replay.url });
+  for (const options of [{ keys }, {}]) {
+    assert.equal(await codeOf(() => requests.consume(made, options)), "write_mismatch");
+    assert.equal(await codeOf(() => requests.consume(made, { ...options, idempotencyKey: "second" })), "write_mismatch");
+    assert.equal(await codeOf(() => requests.consume(made, { ...options, idempotencyKey: "first" })), undefined);
+  }
+  replay.close();
 });
 
 test("a decision, an outcome or a request about something else is refused", async () => {

@@ -23,10 +23,10 @@ reads = []
 writes = []
 writer = true
 [tools]
-allow = ["search", "refund", "crm:search", "crm:refund"]
+allow = ["search", "refund", "issue_refund", "crm:search", "crm:refund"]
 [[rules]]
 name = "refunds"
-tools = ["refund", "crm:refund"]
+tools = ["refund", "issue_refund", "crm:refund"]
 when = "true"
 then = "hold"
 reason = "A person approves each refund."

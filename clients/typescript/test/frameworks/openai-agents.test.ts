@@ -1,14 +1,16 @@
 /** The adapter of the OpenAI Agents SDK with the real package and a scripted model. */
 
 import assert from "node:assert/strict";
-import { mock } from "node:test";
+import { after, before, mock, test } from "node:test";
 
 import { Agent, run as runAgent, RunState, setTracingDisabled, tool } from "@openai/agents";
 import { assistantMessage, functionCall, ScriptedModel } from "@openai/agents-core/testing";
 import { guardedTools } from "countersign-gateway/openai-agents";
 import { z } from "zod";
 
+import { flow, type Flow } from "../flows.js";
 import { scenarios, type ModelCall, type Turn } from "../scenarios.js";
+import { codeOf } from "../vectors.js";
 
 setTracingDisabled(true);
 
@@ -63,4 +65,67 @@ scenarios("OpenAI Agents", (options, ran) => {
       return done;
     },
   };
+});
+
+let it: Flow;
+before(async () => {
+  it = await flow();
+});
+after(() => it.gateway.close());
+
+const note = { name: "note", description: "Notes a text.", parameters: z.object({ text: z.string() }), execute: async () => "noted" };
+
+/** A process with an agent whose model calls the tool `issue-refund` with optional arguments, and a tool that the gateway does not guard. */
+function refunding(run: string, calls: readonly (readonly [name: string, given: Record<string, unknown>])[]) {
+  const ran: unknown[] = [];
+  const { tool: guarded, decide } = guardedTools(tool, { requests: it.instance.requests, run, timeout: "10m" });
+  const refund = guarded({
+    name: "issue-refund",
+    description: "Refunds an amount.",
+    parameters: z.object({ amount: z.number(), currency: z.string().default("EUR"), reason: z.string().optional() }),
+    execute: async (given) => {
+      ran.push(given);
+      return "done";
+    },
+  });
+  const unguarded = tool({ ...note, needsApproval: true });
+  const asked = calls.map(([name, given], at) => functionCall(name, given, { callId: `call-${at}` }));
+  const model = new ScriptedModel([...(asked.length > 0 ? [asked] : []), [assistantMessage("finished")]]);
+  return { agent: new Agent({ name: "support", model, tools: [refund, unguarded] }), decide, ran };
+}
+
+test("a stored call with defaults and empty optional arguments finds its request again", async () => {
+  const first = refunding("defaults", [["issue_refund", { amount: 40, reason: null }]]);
+  const paused = await runAgent(first.agent, "Refund it.");
+  const [request] = paused.interruptions;
+  assert.equal(request?.name, "issue_refund");
+  const next = refunding("defaults", []);
+  const state = await RunState.fromString<unknown, Agent>(next.agent, paused.state.toString());
+  const key = { idempotencyKey: "defaults/call-0" };
+  const asked = { tool: "issue_refund", arguments: { amount: 40, currency: "EUR" }, timeout: "10m" };
+  const { reviewUrl = "" } = await it.instance.requests.create(asked, key);
+  await it.ada.vote(reviewUrl, "approve");
+  await next.decide(state);
+  assert.equal((await runAgent(next.agent, state)).finalOutput, "finished");
+  assert.deepEqual(next.ran, [{ amount: 40, currency: "EUR" }]);
+});
+
+test("an interruption of another tool is decided by your function, or refused", async () => {
+  const { agent, decide } = refunding("others", [["note", { text: "x" }]]);
+  const { state } = await runAgent(agent, "Note it.");
+  assert.equal(await codeOf(() => decide(state)), "not_guarded");
+  const others: string[] = [];
+  await decide(state, (item) => {
+    others.push(item.name ?? "");
+    state.approve(item);
+  });
+  assert.deepEqual([others, (await runAgent(agent, state)).finalOutput], [["note"], "finished"]);
+});
+
+test("a tool with a rule of its own about approval is refused", async () => {
+  const { tool: guarded } = guardedTools(tool, { requests: it.instance.requests, run: "rules" });
+  for (const needsApproval of [true, async () => false]) {
+    assert.equal(await codeOf(async () => guarded({ ...note, needsApproval })), "invalid_argument");
+  }
+  assert.equal(guarded({ ...note, needsApproval: false }).name, "note");
 });

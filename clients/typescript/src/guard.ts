@@ -4,7 +4,7 @@ import { CountersignError, invalidArgument } from "./errors.js";
 import { isPlain } from "./json/canonical.js";
 import { isObject, setMember, type JsonObject } from "./json/value.js";
 import { refusal } from "./refusals.js";
-import type { ApprovalRequest, Consumption, RequestsApi } from "./requests.js";
+import type { ApprovalRequest, Consumption, Outcome, RequestsApi } from "./requests.js";
 import type { Keys } from "./verify/keys.js";
 
 /** Options of a guard. Use the same ones when a run is resumed. */
@@ -39,6 +39,8 @@ export interface GuardedCall {
   /** The agent's reason. Reviewers see it as a claim of the agent. */
   readonly reasoning?: string | undefined;
   readonly signal?: AbortSignal | undefined;
+  /** Cancels the request when `signal` is aborted, also with a key. */
+  readonly cancelsOnAbort?: boolean | undefined;
 }
 
 const defaultTimeout = "10m";
@@ -59,7 +61,9 @@ export class ToolGuard {
     const { server = this.#options.server } = call;
     const asked = { tool: call.tool, arguments: argumentsOf(call), timeout };
     const more = { ...(server !== undefined && { server }), ...(call.reasoning !== undefined && { agent_reasoning: call.reasoning }) };
-    const signal = call.signal && { signal: call.signal };
+    call.signal?.throwIfAborted();
+    // A request that is to be cancelled is made first, because its id is needed.
+    const signal = call.signal && call.key !== undefined && call.cancelsOnAbort !== true && { signal: call.signal };
     const request = await requests.create({ ...asked, ...more }, { idempotencyKey: call.key ?? crypto.randomUUID(), ...signal });
     if (request.status === "pending") onPending?.(request);
     return request;
@@ -69,16 +73,20 @@ export class ToolGuard {
   async decide(call: GuardedCall): Promise<ApprovalRequest> {
     const { requests, timeout = defaultTimeout, withinSecs = secsOf(timeout) + answerSecs } = this.#options;
     const request = await this.ask(call);
-    if (request.status !== "pending" || withinSecs === 0) return request;
+    if (request.status !== "pending") return request;
     try {
-      return await requests.wait(request, { withinSecs, ...(call.signal && { signal: call.signal }) });
+      call.signal?.throwIfAborted();
+      if (withinSecs !== 0) return await requests.wait(request, { withinSecs, ...(call.signal && { signal: call.signal }) });
     } catch (error) {
       const isLate = error instanceof CountersignError && error.code === "still_held";
-      if (call.key !== undefined) return isLate ? request : fail(error);
-      // Without its key, no call can use an approval, so reviewers are not asked any longer.
-      const ended = await requests.cancel(request).catch(() => requests.get(request.id));
-      return isLate ? ended : fail(error);
+      if (!isLate) {
+        const isOver = call.key === undefined || (call.cancelsOnAbort === true && call.signal?.aborted === true);
+        if (isOver) await requests.cancel(request).catch(() => undefined);
+        throw error;
+      }
     }
+    // Without its key, no call can use an approval, so reviewers are not asked any longer.
+    return call.key === undefined ? requests.cancel(request).catch(() => requests.get(request.id)) : request;
   }
 
   /** Runs a call once if it is approved, and reports its outcome. If it throws without a call of `fn`, the call did not run. */
@@ -87,13 +95,15 @@ export class ToolGuard {
     const request = await this.decide(own);
     if (request.status !== "approved") throw refusal(request);
     const approved = await this.#consume(request.id, own);
-    let status: "succeeded" | "failed" = "failed";
+    let outcome: Outcome = { status: "failed", note: "The call was aborted before it ran." };
     try {
+      call.signal?.throwIfAborted();
+      outcome = { status: "failed" };
       const result = await fn(approved.arguments);
-      status = "succeeded";
+      outcome = { status: "succeeded" };
       return result;
     } finally {
-      await this.#options.requests.report(approved, { status }).catch((error: unknown) => this.#options.onUnreported?.(approved, error));
+      await this.#options.requests.report(approved, outcome).catch((error: unknown) => this.#options.onUnreported?.(approved, error));
     }
   }
 
@@ -157,8 +167,4 @@ function secsOf(timeout: string): number {
   const units: Record<string, number> = { s: 1, m: 60, h: 3600, d: 86400 };
   const parts = Array.from(timeout.matchAll(/([0-9]+)([smhd])/g), ([, count, unit = ""]) => Number(count) * (units[unit] ?? 0));
   return parts.reduce((sum, part) => sum + part, 0);
-}
-
-function fail(error: unknown): never {
-  throw error;
 }

@@ -9,7 +9,7 @@ export type { CallOptions, ClientOptions } from "./http/transport.js";
 export type { WaitOptions } from "./http/waiting.js";
 export type { Json, JsonObject } from "./json/value.js";
 export type { components, paths } from "./openapi.js";
-export type { ApprovalRequest, ConsumeOptions, Consumption, CreateRequestOptions, NewRequest, RequestsApi } from "./requests.js";
+export type { ApprovalRequest, ConsumeOptions, Consumption, CreateRequestOptions, NewRequest, Outcome, RequestsApi } from "./requests.js";
 export type { Schema } from "./schemas.js";
 export type { Committed, CreateThreadOptions, Decision, Held, WaitForDecisionOptions } from "./threads.js";
 export { Keys } from "./verify/keys.js";

@@ -48,6 +48,12 @@ export interface Consumption {
   readonly isSignatureChecked: boolean;
 }
 
+/** The outcome of a call. */
+export interface Outcome {
+  readonly status: "succeeded" | "failed";
+  readonly note?: string;
+}
+
 /** Options of a new request. */
 export interface CreateRequestOptions extends CallOptions {
   /** Your key of this call. The same key with the same call is the same request, also from another process. */
@@ -152,7 +158,7 @@ export class RequestsApi {
   /** Reports the outcome. A failed call may have had a part of its effect, so its approval is used up too. */
   async report(
     request: string | { readonly id: string },
-    outcome: { readonly status: "succeeded" | "failed"; readonly note?: string },
+    outcome: Outcome,
     options: CallOptions = {},
   ): Promise<ApprovalRequest> {
     const id = idOf(request);

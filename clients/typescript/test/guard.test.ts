@@ -85,6 +85,44 @@ test("a call without a key ends its request when it stops to wait", async () => 
   assert.equal((await it.instance.requests.get(aborted.pending[0]?.id ?? "")).status, "cancelled");
 });
 
+test("a call without a key that does not wait ends its request", async () => {
+  const { call, pending } = guarded(undefined, { withinSecs: 0 });
+  assert.equal(await codeOf(() => call({ amount: 60 })), "cancelled");
+  assert.equal((await it.instance.requests.get(pending[0]?.id ?? "")).status, "cancelled");
+});
+
+test("a signal during the request ends it without a key, and keeps it with one", async () => {
+  for (const [key, status] of [[undefined, "cancelled"], ["aborted", "pending"]] as const) {
+    const stop = new AbortController();
+    let id = "";
+    const slow = await proxy(it.gateway.url, ({ body }, path) => {
+      if (path !== "/aap/v1/requests") return;
+      id = String(body["id"]);
+      stop.abort(new Error("stopped"));
+    });
+    const { call } = guarded(() => assert.fail("it ran"), { requests: it.gateway.client(it.instanceToken, { url: slow.url }).requests });
+    const error = await call({ amount: 61 }, { signal: stop.signal, ...(key && { key }) }).catch(String);
+    assert.deepEqual([error, (await it.instance.requests.get(id)).status], ["Error: stopped", status]);
+    slow.close();
+  }
+});
+
+test("a signal while the approval is used runs nothing, and the outcome is reported", async () => {
+  const stop = new AbortController();
+  const slow = await proxy(it.gateway.url, (_, path) => {
+    if (path.endsWith("/consume")) stop.abort(new Error("stopped"));
+  });
+  const { requests } = it.gateway.client(it.instanceToken, { url: slow.url });
+  const { call, pending } = guarded(() => assert.fail("it ran"), { requests });
+  const running = call({ amount: 62 }, { signal: stop.signal }).catch(String);
+  await until(() => pending.length === 1);
+  await approve(pending);
+  assert.equal(await running, "Error: stopped");
+  const { outcome } = (await it.instance.requests.get(pending[0]?.id ?? "")).consumption ?? {};
+  assert.deepEqual([outcome?.status, outcome?.note], ["failed", "The call was aborted before it ran."]);
+  slow.close();
+});
+
 test("a call with a key keeps its request, and calls of other instances do not find it", async () => {
   const first = guarded(undefined, { withinSecs: 0.1 });
   const error = await first.call({ amount }, { key: "kept" }).catch((found: unknown) => found);

@@ -47,7 +47,8 @@ export function guardSession(options: AdapterOptions): GuardedSession {
           answer({ behavior: "deny", message: `${name} can be split into a server and a tool in several ways. Rename one of them.` });
           return;
         }
-        const call = { ...called, arguments: input, key: keyOf(options, toolUseID), signal };
+        // A resumed session makes a new call with another id, so no call finds this request again.
+        const call = { ...called, arguments: input, key: keyOf(options, toolUseID), signal, cancelsOnAbort: true };
         const run = guard.run(call, (approved) => {
           answer({ behavior: "allow", updatedInput: approved });
           return new Promise<void>((succeed, fail) => {

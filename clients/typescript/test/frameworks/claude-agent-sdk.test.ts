@@ -6,11 +6,12 @@ import { tmpdir } from "node:os";
 import { test } from "node:test";
 
 import type { Options, PermissionMode } from "@anthropic-ai/claude-agent-sdk";
-import type { Client } from "countersign-gateway";
+import type { ApprovalRequest, Client } from "countersign-gateway";
 import { guardSession } from "countersign-gateway/claude-agent-sdk";
 import { z } from "zod";
 
-import { scenarios, type Driver, type ModelCall, type Turn } from "../scenarios.js";
+import { flow } from "../flows.js";
+import { scenarios, until, type Driver, type ModelCall, type Turn } from "../scenarios.js";
 import { scriptedModel } from "./anthropic.js";
 
 scenarios("Claude Agent SDK, callbacks", (options, ran) => ({
@@ -37,6 +38,19 @@ test("a name with several splits into a server and a tool is denied", async () =
     const answer = await canUseTool(name, {}, { signal: new AbortController().signal, toolUseID: "t" });
     assert.ok(answer.behavior === "deny" && /split/.test(answer.message), name);
   }
+});
+
+test("a session that is aborted ends the request of its call", async () => {
+  const it = await flow();
+  const pending: ApprovalRequest[] = [];
+  const session = guardSession({ requests: it.instance.requests, run: "aborted", onPending: (request) => pending.push(request) });
+  const stop = new AbortController();
+  const answer = session.canUseTool("mcp__crm__refund", { amount: 40 }, { signal: stop.signal, toolUseID: "t" });
+  await until(() => pending.length === 1);
+  stop.abort();
+  assert.equal((await answer).behavior, "deny");
+  assert.equal((await it.instance.requests.get(pending[0]?.id ?? "")).status, "cancelled");
+  await it.gateway.close();
 });
 
 const program = process.env["CLAUDE_CODE"];

@@ -6,6 +6,7 @@ import { isObject, setMember, type JsonObject } from "./json/value.js";
 import { refusal } from "./refusals.js";
 import type { ApprovalRequest, Consumption, Outcome, RequestsApi } from "./requests.js";
 import type { Keys } from "./verify/keys.js";
+import { checkKeys } from "./writing.js";
 
 /** Options of a guard. Use the same ones when a run is resumed. */
 export interface GuardOptions {
@@ -32,7 +33,7 @@ export interface GuardedCall {
   readonly server?: string | undefined;
   readonly arguments: unknown;
   /**
-   * Your key of this call, which no other call has. The same key finds the same request again, also from another process.
+   * Your key of this call, which no other call has: 1 to 255 visible ASCII characters. The same key finds the same request again, also from another process.
    * Without a key, the request ends with the wait.
    */
   readonly key?: string | undefined;
@@ -52,6 +53,7 @@ export class ToolGuard {
   readonly #options: GuardOptions;
 
   constructor(options: GuardOptions) {
+    checkKeys(options.keys);
     this.#options = options;
   }
 

@@ -1,16 +1,17 @@
 /** Approval requests: the approval of single tool calls, by the Agent Approval Protocol. */
 
 import { CountersignError, must, unexpectedAnswer } from "./errors.js";
+import { reportAttempts } from "./http/retries.js";
 import type { Call, CallOptions, Transport } from "./http/transport.js";
 import { waitUntil, type WaitOptions } from "./http/waiting.js";
 import { isSame } from "./json/canonical.js";
 import type { Json, JsonObject } from "./json/value.js";
-import { answer, given, path, type Schema } from "./schemas.js";
+import { answer, given, keyHeader, path, type Schema } from "./schemas.js";
 import { base64url, sha256, utf8 } from "./verify/encoding.js";
 import { ANY } from "./verify/expected.js";
 import { anyObject, anyText, flag, oneOf, openObject } from "./verify/forms.js";
 import type { Keys } from "./verify/keys.js";
-import { verificationClaims } from "./writing.js";
+import { checkKeys, verificationClaims } from "./writing.js";
 
 const statuses = ["pending", "approved", "denied", "expired", "cancelled"] as const;
 
@@ -94,7 +95,7 @@ export class RequestsApi {
       method: "POST",
       path: "/aap/v1/requests",
       ...(options.share === true && { query: { share: true } }),
-      headers: { "idempotency-key": options.idempotencyKey },
+      headers: keyHeader(options.idempotencyKey),
       body: given(request),
       accepts: { 200: (body, headers) => sameCall(body, headers, request), 201: (body, headers) => sameCall(body, headers, request) },
       isIdempotent: true,
@@ -145,17 +146,18 @@ export class RequestsApi {
     options: ConsumeOptions = {},
   ): Promise<Consumption> {
     const { idempotencyKey = crypto.randomUUID(), keys } = options;
+    checkKeys(keys);
     const call: Call<Consumption> = {
       method: "POST",
       path: path`/aap/v1/requests/${request.id}/consume`,
-      headers: { "idempotency-key": idempotencyKey },
+      headers: keyHeader(idempotencyKey),
       accepts: { 200: async (body, headers) => consumed(sameCall(body, headers, request), headers, { idempotencyKey, keys }) },
       isIdempotent: true,
     };
     return this.#transport.send(call, options);
   }
 
-  /** Reports the outcome. A failed call may have had a part of its effect, so its approval is used up too. */
+  /** Reports the outcome, and repeats the report until there is a response. A failed call may have had a part of its effect, so its approval is used up too. */
   async report(
     request: string | { readonly id: string },
     outcome: Outcome,
@@ -169,7 +171,7 @@ export class RequestsApi {
       accepts: { 200: (body, headers) => sameRequest(body, headers, id) },
       isIdempotent: true,
     };
-    return this.#transport.send(call, options);
+    return this.#transport.send(call, options, reportAttempts(this.#transport.retries));
   }
 }
 

@@ -1,6 +1,6 @@
 /** The types of the HTTP API, from its OpenAPI description, and readers of the members that the client relies on. */
 
-import { unexpectedAnswer } from "./errors.js";
+import { invalidArgument, unexpectedAnswer } from "./errors.js";
 import type { Json } from "./json/value.js";
 import type { components } from "./openapi.js";
 import { Malformed, type Reader } from "./verify/forms.js";
@@ -26,6 +26,12 @@ export function answer<T>(form: Reader<unknown>): (body: Json) => T {
 /** Returns the members that are not undefined. */
 export function given(members: object): Record<string, unknown> {
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined));
+}
+
+/** Returns the header of a key, or refuses one that the gateway cannot read. */
+export function keyHeader(idempotencyKey: string): Record<string, string> {
+  if (!/^[!-~]{1,255}$/.test(idempotencyKey)) throw invalidArgument("idempotencyKey", "needs 1 to 255 visible ASCII characters, without spaces");
+  return { "idempotency-key": idempotencyKey };
 }
 
 /** Returns a path with its parts encoded. */

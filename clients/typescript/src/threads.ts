@@ -4,7 +4,7 @@ import { unexpectedAnswer } from "./errors.js";
 import type { Call, CallOptions, Transport } from "./http/transport.js";
 import { waitUntil, type WaitOptions } from "./http/waiting.js";
 import type { Json, JsonObject } from "./json/value.js";
-import { answer, given, path, type Schema } from "./schemas.js";
+import { answer, given, keyHeader, path, type Schema } from "./schemas.js";
 import { anyObject, anyText, count, digest, flag, listOf, name, nullable, oneOf, openObject } from "./verify/forms.js";
 
 /** The change was allowed by the policy: it is in the chain. */
@@ -49,7 +49,7 @@ export async function createThread(
     method: "POST",
     path: "/v1/threads",
     body: given({ flow, state, thread: options.thread, context: options.context }),
-    ...(key !== undefined && { headers: { "idempotency-key": key } }),
+    ...(key !== undefined && { headers: keyHeader(key) }),
     accepts: { 201: answer(thread) },
     isIdempotent: true,
   };

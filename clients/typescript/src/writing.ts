@@ -1,7 +1,7 @@
 /** A writer's calls. `verify` returns a permission that is bound to exactly one write, and `confirm` ends that write. */
 
 import { invalidArgument, must, refused, unexpectedAnswer } from "./errors.js";
-import { patientAttempts } from "./http/retries.js";
+import { reportAttempts } from "./http/retries.js";
 import type { Call, CallOptions, Transport } from "./http/transport.js";
 import { canonicalText, isSame } from "./json/canonical.js";
 import { at, type Json, type JsonObject } from "./json/value.js";
@@ -63,7 +63,7 @@ const outcomeForm = answer<WriteOutcome>(
 );
 
 export async function verify(transport: Transport, request: WriteRequest, options: VerifyOptions): Promise<Verified> {
-  if (options.keys !== undefined && !(options.keys instanceof Keys)) throw invalidArgument("keys", "use Keys.read(…)");
+  checkKeys(options.keys);
   checkComparable(request.expect ?? {});
   const receiptId = request.receipt === undefined ? null : unverifiedClaims("receipt", request.receipt).jti;
   const { thread, transition, write_id, receipt, expect } = request;
@@ -75,6 +75,11 @@ export async function verify(transport: Transport, request: WriteRequest, option
     isIdempotent: true,
   };
   return transport.send(call, options);
+}
+
+/** Refuses something else than keys, before a permission is spent on it. */
+export function checkKeys(keys: Keys | undefined): void {
+  if (keys !== undefined && !(keys instanceof Keys)) throw invalidArgument("keys", "use Keys.read(…)");
 }
 
 /** Refuses an expectation that no view can match, before a permission is spent on it. */
@@ -158,8 +163,7 @@ export async function endWrite(
     accepts: { 200: (sent) => outcomeOf(sent, writeId) },
     isIdempotent: true,
   };
-  const attempts = transport.retries.attempts > 1 ? patientAttempts : 1;
-  return transport.send(call, options, attempts);
+  return transport.send(call, options, reportAttempts(transport.retries));
 }
 
 function outcomeOf(body: Json, writeId: string): WriteOutcome {

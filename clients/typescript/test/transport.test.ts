@@ -4,7 +4,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { inspect } from "node:util";
 
-import { Client, type ClientOptions } from "countersign-gateway";
+import { Client, guard, type ClientOptions, type Keys } from "countersign-gateway";
+import { guardTools } from "countersign-gateway/ai-sdk";
 
 import { Peer, reply, type Handler } from "./peer.js";
 import { codeOf } from "./vectors.js";
@@ -47,6 +48,40 @@ test("attempts are limited, and a broken chain is not repeated", async () => {
   await withPeer((_, __, response) => void response.destroy(), async (client, peer) => {
     assert.equal(await codeOf(() => client.thread("one")), "unreachable");
     assert.equal(peer.seen.length, 4);
+  });
+});
+
+test("the outcome of a call is reported more patiently, as that of a write is", async () => {
+  await withPeer((_, __, response) => reply(response, 503, {}), async ({ requests }, peer) => {
+    assert.notEqual(await codeOf(() => requests.report("one", { status: "succeeded" })), undefined);
+    assert.equal(peer.seen.length, 10);
+  });
+  await withPeer((_, __, response) => reply(response, 503, {}), async ({ requests }, peer) => {
+    assert.notEqual(await codeOf(() => requests.report("one", { status: "succeeded" })), undefined);
+    assert.equal(peer.seen.length, 1);
+  }, { retries: { attempts: 1 } });
+});
+
+test("a key, a run or a set of keys that cannot be used is refused before anything is sent", async () => {
+  await withPeer((_, __, response) => reply(response, 500, {}), async (client, peer) => {
+    const { requests } = client;
+    const call = { tool: "refund", arguments: {}, timeout: "10m" };
+    for (const idempotencyKey of ["", "a b", "a\n", "ü", "x".repeat(256)]) {
+      assert.equal(await codeOf(() => requests.create(call, { idempotencyKey })), "invalid_argument", idempotencyKey);
+      assert.equal(await codeOf(() => requests.consume({ ...call, id: "one" }, { idempotencyKey })), "invalid_argument", idempotencyKey);
+      assert.equal(await codeOf(() => client.createThread("payments", {}, { idempotencyKey })), "invalid_argument", idempotencyKey);
+      assert.equal(await codeOf(() => guard(() => 1, { requests, tool: "refund" })({}, { key: idempotencyKey })), "invalid_argument", idempotencyKey);
+    }
+    const keys = { keys: [] } as unknown as Keys;
+    assert.equal(await codeOf(() => requests.consume({ ...call, id: "one" }, { keys })), "invalid_argument");
+    assert.equal(await codeOf(async () => guard(() => 1, { requests, tool: "refund", keys })), "invalid_argument");
+    const tools = { refund: { execute: () => 1 } };
+    for (const run of ["", "\ud800"]) assert.equal(await codeOf(async () => guardTools(tools, { requests, run })), "invalid_argument", run);
+    for (const [run, toolCallId] of [["run", ""], ["ü".repeat(43), "a"], ["run", "\ud800"]] as const) {
+      const { refund } = guardTools(tools, { requests, run }) as unknown as { refund: { execute(input: object, more: object): Promise<unknown> } };
+      assert.equal(await codeOf(async () => refund.execute({}, { toolCallId })), "invalid_argument", run);
+    }
+    assert.deepEqual(peer.seen, []);
   });
 });
 

@@ -3,7 +3,7 @@
 import { invalidArgument } from "../errors.js";
 import { ToolGuard, type GuardedCall } from "../guard.js";
 import { refusal } from "../refusals.js";
-import { keyOf, type AdapterOptions } from "./options.js";
+import { keysOf, type AdapterOptions } from "./options.js";
 
 export type { AdapterOptions } from "./options.js";
 
@@ -41,8 +41,8 @@ export interface PausingTools<T> {
 
 /** Returns the tools behind approvals. Each call waits for its decision inside `execute`. */
 export function guardTools<T extends Readonly<Record<string, Tool>>>(tools: T, options: AdapterOptions): T {
-  const guard = new ToolGuard(options);
-  const guarded = Object.entries(tools).map(([name, tool]) => [name, guardedTool(guard, options, name, tool)]);
+  const [guard, keyOf] = [new ToolGuard(options), keysOf(options)];
+  const guarded = Object.entries(tools).map(([name, tool]) => [name, guardedTool(name, tool, guard, keyOf)]);
   return Object.fromEntries(guarded) as T;
 }
 
@@ -51,9 +51,9 @@ export function guardTools<T extends Readonly<Record<string, Tool>>>(tools: T, o
  * call runs only if the gateway approved it, whatever a client's response says.
  */
 export function pausingTools<T extends Readonly<Record<string, Tool>>>(tools: T, options: AdapterOptions): PausingTools<T> {
-  const guard = new ToolGuard(options);
+  const [guard, keyOf] = [new ToolGuard(options), keysOf(options)];
   const asking = (tool: string) => async (input: unknown, { toolCallId }: { readonly toolCallId: string }): Promise<Approval> => {
-    const request = await guard.ask({ tool, arguments: input, key: keyOf(options, toolCallId) });
+    const request = await guard.ask({ tool, arguments: input, key: keyOf(toolCallId) });
     if (request.status === "approved") return { type: "approved" };
     if (request.status !== "pending") return { type: "denied", reason: refusal(request).message };
     return { type: "user-approval", ...(request.reviewUrl !== undefined && { reason: request.reviewUrl }) };
@@ -64,7 +64,7 @@ export function pausingTools<T extends Readonly<Record<string, Tool>>>(tools: T,
     async respond(messages) {
       const parts = messages.flatMap(({ content }) => (Array.isArray(content) ? (content as Part[]) : []));
       const content = await Promise.all(openApprovals(parts).map(async ({ approvalId, call }) => {
-        const request = await guard.decide({ ...call, key: keyOf(options, call.key) });
+        const request = await guard.decide({ ...call, key: keyOf(call.key) });
         if (request.status === "pending") throw refusal(request);
         const approved = request.status === "approved";
         return { type: "tool-approval-response" as const, approvalId, approved, ...(!approved && { reason: refusal(request).message }) };
@@ -74,12 +74,12 @@ export function pausingTools<T extends Readonly<Record<string, Tool>>>(tools: T,
   };
 }
 
-function guardedTool(guard: ToolGuard, options: AdapterOptions, name: string, tool: Tool): Tool {
+function guardedTool(name: string, tool: Tool, guard: ToolGuard, keyOf: (id: string) => string): Tool {
   const { execute } = tool;
   // Such a tool runs in the client or at the provider of the model, where nothing can guard it.
   if (typeof execute !== "function") throw invalidArgument("tools", `${name} has no execute function`);
   const guarded: Execute = (input, more) => {
-    const call: GuardedCall = { tool: name, arguments: input, key: keyOf(options, more.toolCallId), signal: more.abortSignal };
+    const call: GuardedCall = { tool: name, arguments: input, key: keyOf(more.toolCallId), signal: more.abortSignal };
     return guard.run(call, (approved) => lastOf((execute as Execute).call(tool, approved, more)));
   };
   return { ...tool, execute: guarded };

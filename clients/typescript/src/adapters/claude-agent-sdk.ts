@@ -1,7 +1,7 @@
 /** Adapter of the Claude Agent SDK (`@anthropic-ai/claude-agent-sdk`, version 0.3). */
 
 import { ToolGuard } from "../guard.js";
-import { keyOf, type AdapterOptions } from "./options.js";
+import { keysOf, type AdapterOptions } from "./options.js";
 
 export type { AdapterOptions } from "./options.js";
 
@@ -29,7 +29,7 @@ interface Ended {
  * outcome. The tool of an MCP server, `mcp__SERVER__TOOL`, is `SERVER:TOOL` in the policy.
  */
 export function guardSession(options: AdapterOptions): GuardedSession {
-  const guard = new ToolGuard(options);
+  const [guard, keyOf] = [new ToolGuard(options), keysOf(options)];
   // How each running call ends: with its outcome, which is reported then.
   const running = new Map<string, (isFailure: boolean) => Promise<void>>();
   const ended = async (input: Ended): Promise<Record<never, never>> => {
@@ -48,7 +48,7 @@ export function guardSession(options: AdapterOptions): GuardedSession {
           return;
         }
         // A resumed session makes a new call with another id, so no call finds this request again.
-        const call = { ...called, arguments: input, key: keyOf(options, toolUseID), signal, cancelsOnAbort: true };
+        const call = { ...called, arguments: input, key: keyOf(toolUseID), signal, cancelsOnAbort: true };
         const run = guard.run(call, (approved) => {
           answer({ behavior: "allow", updatedInput: approved });
           return new Promise<void>((succeed, fail) => {

@@ -4,7 +4,7 @@ import { CountersignError, invalidArgument } from "../errors.js";
 import { ToolGuard, type GuardedCall, type GuardOptions } from "../guard.js";
 import type { JsonObject } from "../json/value.js";
 import type { ApprovalRequest } from "../requests.js";
-import { keyOf } from "./options.js";
+import { keysOf } from "./options.js";
 
 /** Options of the node. */
 export interface ToolNodeOptions extends GuardOptions {
@@ -83,7 +83,7 @@ function guardedCall(call: ToolCall, options: ToolNodeOptions, config: Config): 
   const run = options.run ?? config.configurable?.thread_id;
   if (typeof run !== "string") throw invalidArgument("run", "name the run, or give the graph a thread_id");
   if (call.id === undefined) throw invalidArgument("messages", `the call of ${call.name} has no id`);
-  return { tool: call.name, arguments: call.args, key: keyOf({ ...options, run }, call.id), signal: config.signal };
+  return { tool: call.name, arguments: call.args, key: keysOf({ run })(call.id), signal: config.signal };
 }
 
 function shown({ id, tool, arguments: given, reviewUrl }: ApprovalRequest): PendingCalls["pending"][number] {

@@ -4,7 +4,7 @@ import { CountersignError, invalidArgument } from "../errors.js";
 import { ToolGuard, type GuardedCall } from "../guard.js";
 import { readJsonText } from "../json/read.js";
 import { refusal } from "../refusals.js";
-import { keyOf, type AdapterOptions } from "./options.js";
+import { keysOf, type AdapterOptions } from "./options.js";
 
 export type { AdapterOptions } from "./options.js";
 
@@ -62,11 +62,11 @@ export interface GuardedTools<F> {
 
 /** Returns the functions for tools behind approvals. A call runs only if the gateway approved it, whatever a state says. */
 export function guardedTools<F extends (definition: never) => unknown>(tool: F, options: AdapterOptions): GuardedTools<F> {
-  const [asking, waiting] = [new ToolGuard({ ...options, withinSecs: 0 }), new ToolGuard(options)];
+  const [asking, waiting, keyOf] = [new ToolGuard({ ...options, withinSecs: 0 }), new ToolGuard(options), keysOf(options)];
   const readers = new Map<string, Made>();
   const callOf = (name: string, input: unknown, id: string | undefined): GuardedCall => {
     if (id === undefined) throw invalidArgument("callId", `the call of ${name} has no id`);
-    return { tool: name, arguments: input, key: keyOf(options, id) };
+    return { tool: name, arguments: input, key: keyOf(id) };
   };
   const make = (definition: object): Made => tool(definition as never) as Made;
   const guarded = (definition: Definition) => {

@@ -1,5 +1,6 @@
 /** Options that all adapters have. */
 
+import { invalidArgument } from "../errors.js";
 import type { GuardOptions } from "../guard.js";
 
 /** Options of an adapter. */
@@ -11,7 +12,23 @@ export interface AdapterOptions extends GuardOptions {
   readonly run: string;
 }
 
-/** Returns the key of a call of a run. No other run or id has the same one. */
-export function keyOf(options: AdapterOptions, id: string): string {
-  return `${encodeURIComponent(options.run)}/${encodeURIComponent(id)}`;
+const keyCharsMax = 255;
+
+/** Returns the keys of the calls of a run by the ids of the calls. No other run or id has the same key. */
+export function keysOf({ run }: Pick<AdapterOptions, "run">): (id: string) => string {
+  const prefix = encoded("run", run);
+  return (id) => {
+    const key = `${prefix}/${encoded("the id of the call", id)}`;
+    if (key.length > keyCharsMax) throw invalidArgument("run", `with the id of the call, it makes a key of more than ${keyCharsMax} characters`);
+    return key;
+  };
+}
+
+function encoded(name: string, text: string): string {
+  if (text === "") throw invalidArgument(name, "is empty");
+  try {
+    return encodeURIComponent(text);
+  } catch {
+    throw invalidArgument(name, "is no well-formed Unicode");
+  }
 }

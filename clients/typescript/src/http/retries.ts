@@ -13,8 +13,13 @@ export interface Retries {
 
 export const defaultRetries: Retries = { attempts: 4, firstSecs: 0.2, mostSecs: 5, retryAfterMostSecs: 60 };
 
-/** A confirm must survive a restart of the gateway of half a minute. */
-export const patientAttempts = 10;
+// A report must survive a restart of the gateway of half a minute.
+const patientAttempts = 10;
+
+/** Returns how often the report about a write or a call is sent, which happened already. */
+export function reportAttempts(retries: Retries): number {
+  return retries.attempts > 1 ? Math.max(retries.attempts, patientAttempts) : 1;
+}
 
 /** The outcome of an attempt that brought no accepted answer. */
 export interface Failed {

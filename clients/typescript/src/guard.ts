@@ -3,7 +3,7 @@
 import { CountersignError, invalidArgument } from "./errors.js";
 import { isPlain } from "./json/canonical.js";
 import { isObject, setMember, type JsonObject } from "./json/value.js";
-import { refusal } from "./refusals.js";
+import { notRun, refusal } from "./refusals.js";
 import type { ApprovalRequest, Consumption, Outcome, RequestsApi } from "./requests.js";
 import type { Keys } from "./verify/keys.js";
 import { checkKeys } from "./writing.js";
@@ -94,7 +94,7 @@ export class ToolGuard {
   /** Runs a call once if it is approved, and reports its outcome. If it throws without a call of `fn`, the call did not run. */
   async run<T>(call: GuardedCall, fn: (approved: JsonObject) => T | Promise<T>): Promise<T> {
     const own = { ...call, arguments: argumentsOf(call) };
-    const request = await this.decide(own);
+    const request = await this.decide(own).catch((error: unknown) => fail(notRun(call.tool, error, false)));
     if (request.status !== "approved") throw refusal(request);
     const approved = await this.#consume(request.id, own);
     let outcome: Outcome = { status: "failed", note: "The call was aborted before it ran." };
@@ -119,7 +119,7 @@ export class ToolGuard {
     try {
       return await requests.consume(used, keys && { keys });
     } catch (error) {
-      if (!(error instanceof CountersignError) || error.code !== "already_consumed") throw error;
+      if (!(error instanceof CountersignError) || error.code !== "already_consumed") throw notRun(call.tool, error, true);
       throw refusal(await requests.get(id), error);
     }
   }
@@ -169,4 +169,8 @@ function secsOf(timeout: string): number {
   const units: Record<string, number> = { s: 1, m: 60, h: 3600, d: 86400 };
   const parts = Array.from(timeout.matchAll(/([0-9]+)([smhd])/g), ([, count, unit = ""]) => Number(count) * (units[unit] ?? 0));
   return parts.reduce((sum, part) => sum + part, 0);
+}
+
+function fail(error: unknown): never {
+  throw error;
 }

@@ -3,12 +3,14 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 
 import { CountersignError, guard, Keys, type ApprovalRequest, type Consumption } from "countersign-gateway";
 
-import { flow, type Flow } from "./flows.js";
+import { flow, toolsPolicy, type Flow } from "./flows.js";
 import { proxy } from "./peer.js";
 import { scenarios, until } from "./scenarios.js";
 import { SigningKey } from "./signing.js";
@@ -166,8 +168,50 @@ test("an answer that claims approval of a pending request runs nothing", async (
   });
   const { requests } = it.gateway.client(it.instanceToken, { url: lying.url });
   const { call } = guarded(() => assert.fail("it ran"), { requests });
-  assert.equal(await codeOf(() => call({ amount })), "not_approved");
+  const error = await call({ amount: 63 }).catch(String);
+  assert.match(String(error), /not_approved: The call of refund did not run, because its approval is not valid: .* call the tool again/i);
   lying.close();
+});
+
+test("a halt stops an approved call, which runs after the halt with the same key", async () => {
+  const { call, pending } = guarded(undefined, { withinSecs: 0 });
+  assert.equal(await codeOf(() => call({ amount: 64 }, { key: "halted" })), "still_held");
+  await approve(pending);
+  it.gateway.run(["halt", "set", "refunds", "--only", "verifying"]);
+  const error = await call({ amount: 64 }, { key: "halted" }).catch(String);
+  assert.match(String(error), /halted: The call of refund did not run, because an administrator has halted/);
+  it.gateway.run(["halt", "lift", "refunds"]);
+  assert.equal(await call({ amount: 64 }, { key: "halted" }), 64);
+});
+
+test("an approval that was not used in time runs nothing", async () => {
+  const folder = mkdtempSync(`${tmpdir()}/policy-`);
+  writeFileSync(`${folder}/brief.toml`, toolsPolicy.replace('flow = "refunds"', 'flow = "brief"').replace("[approval]", '[approval]\nreceipt_ttl = "1s"'));
+  it.gateway.run(["policy", "activate", `${folder}/brief.toml`]);
+  rmSync(folder, { recursive: true });
+  const { requests } = it.gateway.client(it.gateway.addToken("instance", { flow: "brief", node: "agent" }));
+  const options = { requests, tool: "search", timeout: "10m" };
+  await requests.create({ tool: "search", arguments: {}, timeout: "10m" }, { idempotencyKey: "brief" });
+  await new Promise((resolve) => setTimeout(resolve, 2_000));
+  const error = await guard(() => assert.fail("it ran"), options)({}, { key: "brief" }).catch(String);
+  assert.match(String(error), /approval_expired: The call of search did not run, because its approval was not used in time/);
+});
+
+test("a lost answer to the use of an approval runs nothing, and the call is not promised to be open", async () => {
+  const lost = (path: string) => it.gateway.client(it.instanceToken, {
+    retries: { attempts: 1 },
+    async fetch(input, init) {
+      const response = await fetch(input, init);
+      if (String(input).endsWith(path)) throw new TypeError("the connection was lost");
+      return response;
+    },
+  });
+  const searching = (path: string) => guard(() => assert.fail("it ran"), { requests: lost(path).requests, tool: "search" });
+  const unused = await searching("/consume")({}, { key: "lost" }).catch(String);
+  assert.match(String(unused), /unreachable: The call of search did not run, because the gateway did not answer. Its approval may be used up/);
+  assert.match(String(await searching("/never")({}, { key: "lost" }).catch(String)), /outcome_unknown/);
+  const unasked = await searching("/requests")({}, { key: "unasked" }).catch(String);
+  assert.match(String(unasked), /unreachable: The call of search did not run, because the gateway did not answer. Call the tool again/);
 });
 
 test("with keys, a reservation of another signer runs nothing", async () => {

@@ -33,8 +33,8 @@ export interface GuardedCall {
   readonly server?: string | undefined;
   readonly arguments: unknown;
   /**
-   * Your key of this call, which no other call has: 1 to 255 visible ASCII characters. The same key finds the same request again, also from another process.
-   * Without a key, the request ends with the wait.
+   * Your key of this call, which no other call has: 1 to 255 visible ASCII characters. The same key finds the same request
+   * again, also from another process. Without a key, the request ends with the wait.
    */
   readonly key?: string | undefined;
   /** The agent's reason. Reviewers see it as a claim of the agent. */
@@ -96,7 +96,7 @@ export class ToolGuard {
     const own = { ...call, arguments: argumentsOf(call) };
     const request = await this.decide(own).catch((error: unknown) => fail(notRun(call.tool, error, false)));
     if (request.status !== "approved") throw refusal(request);
-    const approved = await this.#consume(request.id, own);
+    const approved = await this.#consume(request, own);
     let outcome: Outcome = { status: "failed", note: "The call was aborted before it ran." };
     try {
       call.signal?.throwIfAborted();
@@ -110,17 +110,18 @@ export class ToolGuard {
   }
 
   /** Uses the approval. The answer must be about the call as its caller made it, and not as the request has it. */
-  async #consume(id: string, call: GuardedCall & { readonly arguments: JsonObject }): Promise<Consumption> {
+  async #consume(request: ApprovalRequest, call: GuardedCall & { readonly arguments: JsonObject }): Promise<Consumption> {
     const { requests, keys } = this.#options;
     const { server = this.#options.server } = call;
     // A signal in the middle of this request would use the approval up.
     call.signal?.throwIfAborted();
-    const used = { id, tool: call.tool, arguments: call.arguments, ...(server !== undefined && { server }) };
+    const used = { id: request.id, tool: call.tool, arguments: call.arguments, ...(server !== undefined && { server }) };
     try {
       return await requests.consume(used, keys && { keys });
     } catch (error) {
       if (!(error instanceof CountersignError) || error.code !== "already_consumed") throw notRun(call.tool, error, true);
-      throw refusal(await requests.get(id), error);
+      // Without an answer, the outcome is unknown.
+      throw refusal(await requests.get(request.id).catch(() => request), error);
     }
   }
 }

@@ -10,23 +10,27 @@ export function refusal(request: ApprovalRequest, cause?: unknown): CountersignE
   return new CountersignError(code, facts);
 }
 
-/** Returns the error of a call that did not run, because the gateway refused a request or did not answer. `isUse` is for the use of its approval. */
+/**
+ * Returns the error of a call that did not run, because the gateway refused a request or did not answer. `isUse` is true
+ * for the use of its approval.
+ */
 export function notRun(tool: string, error: unknown, isUse: boolean): unknown {
   if (!(error instanceof CountersignError)) return error;
   const detail = unusable(error, isUse);
   if (detail === undefined) return error;
   const { code, source, status, requestId, errors, problem } = error;
   const facts = { source, errors, problem, ...(status !== undefined && { status }), ...(requestId !== undefined && { requestId }), cause: error };
-  return new CountersignError(code, { ...facts, detail: `The call of ${tool} did not run, because ${detail}` });
+  return new CountersignError(code, { ...facts, detail: `The call of ${tool} did not run${detail}` });
 }
 
 function unusable({ code, status = 0, detail }: CountersignError, isUse: boolean): string | undefined {
   const again = "If it is still needed, call the tool again";
-  if (code === "halted") return "an administrator has halted it (kill switch). Tell the user, and call the tool again after the halt is lifted.";
-  if (code === "approval_expired") return `its approval was not used in time. ${again}, which asks for a new approval.`;
-  if (code === "not_approved") return `its approval is not valid: ${detail} ${again}, which asks for a new approval.`;
+  if (code === "halted") return ", because an administrator has halted it (kill switch). Tell the user, and call the tool again after the halt is lifted.";
+  if (code === "approval_expired") return `, because its approval was not used in time. ${again}, which asks for a new approval.`;
+  if (code === "not_approved") return `, because its approval is not valid: ${detail} ${again}, which asks for a new approval.`;
   if (code !== "unreachable" && status < 500) return undefined;
-  const failed = code === "unreachable" ? "the gateway did not answer." : "the gateway failed.";
+  // An earlier process may have run it.
+  const failed = ` now, because the gateway ${code === "unreachable" ? "did not answer" : "failed"}.`;
   return isUse ? `${failed} Its approval may be used up. ${again}, which may need a new approval.` : `${failed} Call the tool again later.`;
 }
 

@@ -157,7 +157,10 @@ export class RequestsApi {
     return this.#transport.send(call, options);
   }
 
-  /** Reports the outcome, and repeats the report until there is a response. A failed call may have had a part of its effect, so its approval is used up too. */
+  /**
+   * Reports the outcome, and repeats the report until there is a response. A failed call may have had a part of its effect,
+   * so its approval is used up too.
+   */
   async report(
     request: string | { readonly id: string },
     outcome: Outcome,

@@ -207,11 +207,12 @@ test("a lost answer to the use of an approval runs nothing, and the call is not 
     },
   });
   const searching = (path: string) => guard(() => assert.fail("it ran"), { requests: lost(path).requests, tool: "search" });
+  const { id: unusedId } = await it.instance.requests.create({ tool: "search", arguments: {}, timeout: "10m" }, { idempotencyKey: "lost" });
   const unused = await searching("/consume")({}, { key: "lost" }).catch(String);
-  assert.match(String(unused), /unreachable: The call of search did not run, because the gateway did not answer. Its approval may be used up/);
-  assert.match(String(await searching("/never")({}, { key: "lost" }).catch(String)), /outcome_unknown/);
+  assert.match(String(unused), /unreachable: The call of search did not run now, because the gateway did not answer. Its approval may be used up/);
+  for (const path of ["/never", unusedId]) assert.match(String(await searching(path)({}, { key: "lost" }).catch(String)), /outcome_unknown/);
   const unasked = await searching("/requests")({}, { key: "unasked" }).catch(String);
-  assert.match(String(unasked), /unreachable: The call of search did not run, because the gateway did not answer. Call the tool again/);
+  assert.match(String(unasked), /unreachable: The call of search did not run now, because the gateway did not answer. Call the tool again/);
 });
 
 test("with keys, a reservation of another signer runs nothing", async () => {

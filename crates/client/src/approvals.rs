@@ -303,17 +303,21 @@ mod tests {
         serde_json::from_value(request).unwrap()
     }
 
-    #[test]
-    fn answer_about_another_call_is_refused() {
-        let arguments = json!({"amount": 40.0, "to": ["a"]}).as_object().unwrap().clone();
-        let call = CallToApprove {
+    fn call(arguments: &Map<String, Value>) -> CallToApprove<'_> {
+        CallToApprove {
             tool: "refund",
             server: None,
-            arguments: &arguments,
+            arguments,
             timeout: "10m",
             reasoning: None,
             definition: ToolState::Unchanged,
-        };
+        }
+    }
+
+    #[test]
+    fn answer_about_another_call_is_refused() {
+        let arguments = json!({"amount": 40.0, "to": ["a"]}).as_object().unwrap().clone();
+        let call = call(&arguments);
         assert_eq!(check_call(&request(&json!({"to": ["a"], "amount": 40})), &call), Ok(()));
         for other in [json!({"amount": "40", "to": ["a"]}), json!({"amount": 40}), json!({"amount": 40, "to": ["b"]})] {
             assert_eq!(check_call(&request(&other), &call), Err(AnswerMismatch::Arguments));
@@ -326,33 +330,26 @@ mod tests {
     #[test]
     fn recorded_answer_of_an_earlier_use_is_refused() {
         let (keys, arguments) = (crate::signed::keys(1), Map::new());
-        let call = CallToApprove {
-            tool: "refund",
-            server: None,
-            arguments: &arguments,
-            timeout: "10m",
-            reasoning: None,
-            definition: ToolState::Unchanged,
-        };
+        let call = call(&arguments);
         let mut answer = request(&json!({}));
         let id = answer.id.clone();
         let unused = answer.clone();
         answer.consumption = Some(Consumption { consumed_at: answer.created_at.clone(), outcome: None });
-        let signed = |key: &str, secs: u64| {
+        let signed = |key: &str| {
             let thread = format!("request:{id}");
-            crate::signed::reservation(&keys, &thread, &reservation_of(&id, key), now().plus(Duration::from_secs(secs)))
+            crate::signed::reservation(&keys, &thread, &reservation_of(&id, key), now().plus(Duration::from_secs(30)))
         };
         let code = |request: &ToolApproval, verification: &str| {
             let used = ConsumedBy { id: &id, call: &call, key: "c1" };
             used.bound(request.clone(), verification, Some(keys.trusted()))
                 .map_or_else(AnswerMismatch::code, |_| "bound")
         };
-        assert_eq!(code(&answer, &signed("c1", 30)), "bound");
-        assert_eq!(code(&answer, &signed("c0", 30)), "write_mismatch");
-        assert_eq!(code(&unused, &signed("c1", 30)), "approval_unused");
+        assert_eq!(code(&answer, &signed("c1")), "bound");
+        assert_eq!(code(&answer, &signed("c0")), "write_mismatch");
+        assert_eq!(code(&unused, &signed("c1")), "approval_unused");
         assert_eq!(code(&answer, ""), "receipt_malformed");
         let other = ToolApproval { id: "another".to_owned(), ..answer };
-        assert_eq!(code(&other, &signed("c1", 30)), "request_mismatch");
+        assert_eq!(code(&other, &signed("c1")), "request_mismatch");
     }
 
     #[test]

@@ -92,20 +92,6 @@ pub enum ApprovalStatus {
     Cancelled,
 }
 
-impl ApprovalStatus {
-    /// Reads a status of the protocol.
-    pub fn read(text: &str) -> Option<Self> {
-        Some(match text {
-            "pending" => Self::Pending,
-            "approved" => Self::Approved,
-            "denied" => Self::Denied,
-            "expired" => Self::Expired,
-            "cancelled" => Self::Cancelled,
-            _ => return None,
-        })
-    }
-}
-
 /// An approval that is used up by one call.
 #[derive(Clone, Debug)]
 pub struct UsedApproval {

@@ -18,8 +18,8 @@ function program(): string {
   return named;
 }
 
-/** The environment without variables of other gateways, such as their database. */
-function environment(settings: Record<string, string> = {}): NodeJS.ProcessEnv {
+/** Returns the environment without variables of other gateways, such as their database. */
+export function environment(settings: Record<string, string> = {}): NodeJS.ProcessEnv {
   const own = Object.entries(process.env).filter(([name]) => !name.startsWith("COUNTERSIGN_"));
   return { ...Object.fromEntries(own), ...settings };
 }
@@ -41,6 +41,11 @@ export class Gateway {
     return gateway;
   }
 
+  /** The folder of the data, for commands that a test runs by itself. */
+  get data(): string {
+    return `${this.folder}/data`;
+  }
+
   get url(): string {
     return this.site.replace("//localhost", "//127.0.0.1");
   }
@@ -48,7 +53,7 @@ export class Gateway {
   /** Starts the process, after `kill` at the same address. */
   async up(listen = this.url.replace("http://", "")): Promise<void> {
     const [out, log] = [openSync(`${this.folder}/out`, "w"), openSync(`${this.folder}/log`, "a")];
-    const options = ["--data", `${this.folder}/data`, "serve", "--listen", listen];
+    const options = ["--data", this.data, "serve", "--listen", listen];
     this.process = spawn(program(), options, { stdio: ["ignore", out, log], env: environment(this.settings) });
     closeSync(out);
     closeSync(log);
@@ -79,7 +84,7 @@ export class Gateway {
 
   /** Runs a command of the command line on its data. */
   run(options: readonly string[], typed = ""): string {
-    const all = ["--data", `${this.folder}/data`, ...options];
+    const all = ["--data", this.data, ...options];
     return execFileSync(program(), all, { input: typed, encoding: "utf8", env: environment(this.settings), stdio: ["pipe", "pipe", "pipe"] }).trim();
   }
 

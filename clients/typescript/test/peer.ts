@@ -52,7 +52,8 @@ export function proxy(
       method: request.method ?? "GET",
       headers: Object.fromEntries(headers) as Record<string, string>,
       ...(body !== "" && { body }),
-    });
+    }).catch(() => undefined);
+    if (sent === undefined) return void response.destroy();
     const answer = { body: (await sent.json()) as Record<string, unknown>, headers: Object.fromEntries(sent.headers) };
     if (sent.ok) await change(answer, request.url ?? "");
     const kept = Object.entries(answer.headers).filter(([name]) => name.startsWith("countersign-"));

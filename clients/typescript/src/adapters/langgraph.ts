@@ -2,9 +2,10 @@
 
 import { CountersignError, invalidArgument } from "../errors.js";
 import { ToolGuard, type GuardedCall, type GuardOptions } from "../guard.js";
-import type { JsonObject } from "../json/value.js";
-import type { ApprovalRequest } from "../requests.js";
 import { keysOf } from "./options.js";
+import { pendingCall, type PendingCall } from "./pending.js";
+
+export type { PendingCall } from "./pending.js";
 
 /** Options of the node. */
 export interface ToolNodeOptions extends GuardOptions {
@@ -12,9 +13,9 @@ export interface ToolNodeOptions extends GuardOptions {
   readonly run?: string;
 }
 
-/** The value of an interrupt: the calls that wait for reviewers. `id` is the id of the approval request. */
+/** The value of an interrupt: the calls that wait for reviewers. */
 export interface PendingCalls {
-  readonly pending: readonly { readonly id: string; readonly tool: string; readonly arguments: JsonObject; readonly reviewUrl?: string }[];
+  readonly pending: readonly PendingCall[];
 }
 
 /** A tool of LangChain. */
@@ -57,7 +58,7 @@ export function guardedToolNode(
       const pending = requests.filter((request) => request.status === "pending");
       if (pending.length === 0) break;
       // It throws, or returns the value of an earlier resume, which decides nothing.
-      interrupt({ pending: pending.map(shown) });
+      interrupt({ pending: pending.map(pendingCall) });
     }
     const outputs = await Promise.all(calls.map((call) => output(guard, tools, call, options, config)));
     // A tool can return a command instead of a message.
@@ -84,10 +85,6 @@ function guardedCall(call: ToolCall, options: ToolNodeOptions, config: Config): 
   if (typeof run !== "string") throw invalidArgument("run", "name the run, or give the graph a thread_id");
   if (call.id === undefined) throw invalidArgument("messages", `the call of ${call.name} has no id`);
   return { tool: call.name, arguments: call.args, key: keysOf({ run })(call.id), signal: config.signal };
-}
-
-function shown({ id, tool, arguments: given, reviewUrl }: ApprovalRequest): PendingCalls["pending"][number] {
-  return { id, tool, arguments: given, ...(reviewUrl !== undefined && { reviewUrl }) };
 }
 
 function isMessage(output: unknown): boolean {

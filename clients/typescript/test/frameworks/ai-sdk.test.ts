@@ -4,36 +4,11 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { isStepCount, jsonSchema, generateText, tool, type ModelMessage, type ToolSet } from "ai";
-import { MockLanguageModelV4 } from "ai/test";
 import type { Client } from "countersign-gateway";
 import { guardTools, pausingTools } from "countersign-gateway/ai-sdk";
 
 import { scenarios, type Driver, type ModelCall, type Turn } from "../scenarios.js";
-
-const usage = { inputTokens: { total: 1, noCache: 1, cacheRead: 0, cacheWrite: 0 }, outputTokens: { total: 1, text: 1, reasoning: 0 } };
-
-/** A model that makes the calls, and then answers. It keeps the results that it gets. */
-function scripted(calls: readonly ModelCall[]): MockLanguageModelV4 {
-  return new MockLanguageModelV4({
-    doGenerate: async ({ prompt }) => {
-      const asks = prompt.at(-1)?.role !== "tool";
-      return {
-        content: asks
-          ? calls.map((call) => ({ type: "tool-call" as const, toolCallId: call.id, toolName: call.tool, input: JSON.stringify(call.arguments) }))
-          : [{ type: "text" as const, text: "finished" }],
-        finishReason: { unified: asks ? ("tool-calls" as const) : ("stop" as const), raw: undefined },
-        usage,
-        warnings: [],
-      };
-    },
-  });
-}
-
-function resultsOf(model: MockLanguageModelV4): Turn {
-  const parts = (model.doGenerateCalls.at(-1)?.prompt ?? []).flatMap((message) => (message.role === "tool" ? message.content : []));
-  const results = parts.flatMap((part) => (part.type === "tool-result" ? [[part.toolCallId, JSON.stringify(part.output)] as const] : []));
-  return { results: Object.fromEntries(results) };
-}
+import { resultsOf, scripted } from "./language-model.js";
 
 function toolsOf(ran: Parameters<Driver>[1]): ToolSet {
   const inputSchema = jsonSchema<{ amount?: number }>({ type: "object" });

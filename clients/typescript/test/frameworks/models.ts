@@ -5,6 +5,8 @@ import { setTracingDisabled } from "@openai/agents";
 import { assistantMessage, functionCall, modelResponder, ScriptedModel } from "@openai/agents-core/testing";
 import { MockLanguageModelV4 } from "ai/test";
 
+import { forMastra } from "./language-model.js";
+
 setTracingDisabled(true);
 const given = { customer: "c-17", amount: 40 };
 
@@ -21,6 +23,8 @@ export const languageModel = new MockLanguageModelV4({
     };
   },
 });
+
+export const mastraModel = forMastra(languageModel);
 
 export const agentsModel = new ScriptedModel([
   [functionCall("refund", given, { callId: "call-1" })],

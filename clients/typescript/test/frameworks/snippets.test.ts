@@ -39,7 +39,7 @@ test("the snippet claude_agent runs", { skip: program === undefined && "only in 
   rmSync(home, { recursive: true, force: true, maxRetries: 5 });
 });
 
-for (const name of ["ai_sdk", "ai_sdk_pausing", "openai_agents", "langgraph"]) {
+for (const name of ["ai_sdk", "ai_sdk_pausing", "openai_agents", "langgraph", "mastra"]) {
   test(`the snippet ${name} runs`, async () => {
     const approved = approving.next();
     const output = await runProgram(new URL(`./snippets/${name}.js`, import.meta.url), { GATE: it.gateway.url, INSTANCE: it.instanceToken });

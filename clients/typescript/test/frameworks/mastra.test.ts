@@ -7,6 +7,7 @@ import { after, before, test } from "node:test";
 
 import { Mastra } from "@mastra/core";
 import { Agent } from "@mastra/core/agent";
+import { createDurableAgent } from "@mastra/core/agent/durable";
 import { InMemoryStore } from "@mastra/core/storage";
 import { createTool } from "@mastra/core/tools";
 import { type ApprovalRequest, CountersignError, type GuardOptions } from "countersign-gateway";
@@ -140,6 +141,23 @@ test("the agent of a supervisor is suspended and resumed with it", async () => {
   await vote("approve");
   await chief.resumeGenerate({}, { runId: "supervisor" });
   assert.deepEqual(ran, [{ amount: 65 }]);
+});
+
+test("a durable agent is suspended and resumed", async () => {
+  const { tools, ran, vote } = guarding();
+  const support = new Agent({ id: "support", name: "support", instructions: "", model: forMastra(scripted([refundOf(67)])), tools });
+  const agent = createDurableAgent({ agent: support });
+  new Mastra({ agents: { agent }, storage: new InMemoryStore(), logger: false });
+  const reaches = async (output: { readonly fullStream: unknown }, wanted: string) => {
+    for await (const { type } of output.fullStream as AsyncIterable<{ type: string }>) if (type === wanted) return true;
+    return false;
+  };
+  assert.ok(await reaches(await agent.stream("Refund it.", { runId: "durable" }), "tool-call-suspended"));
+  assert.ok(await reaches(await agent.approveToolCall({ runId: "durable" }), "tool-call-suspended"));
+  assert.deepEqual(ran, []);
+  await vote("approve");
+  assert.ok(await reaches(await agent.resume("durable", {}), "finish"));
+  assert.deepEqual(ran, [{ amount: 67 }]);
 });
 
 test("a run continues in another process", async () => {

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from commitment import PATCH, POLICY, PROPOSAL, STEP, TRANSITION
 from commitment import Completeness, H, check_opening, is_digest, keyed
 from joining import is_fork, is_join
-from signed import ENTRY, RECEIPT, Jwks, check_token, is_name, is_time
+from signed import ENTRY, RECEIPT, Jwks, check_token, is_name, is_short_count, is_time
 from strict_json import Json, Refused, canonical, same
 
 TYPES = ("create", "fork", "propose", "edit", "reaffirm", "rollback", "join", "confirm")
@@ -91,7 +91,7 @@ def check_statement(statement: Json) -> Object:
 
 
 def is_try(value: Json) -> bool:
-    return type(value) is int and value > 0
+    return is_short_count(value) and value != 0
 
 
 def is_null(value: Json) -> bool:

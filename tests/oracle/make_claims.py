@@ -21,14 +21,17 @@ WHOLE: dict[str, Object] = {
 CAPITALS, BARE = "sha256:" + ROOT[7:].upper(), ROOT[7:]
 # An identifier of 128 bits has 22 characters, the last with four spare bits.
 LONG, BITS = fixed_jti("x") + "A", JTI[:-1] + chr(ord(JTI[-1]) + 1)
-TIMES: list[Json] = ["2026-11-02T09:04:00Z", "2026-11-02T09:04:00.000+00:00", 1793610240]
+TIMES: list[Json] = ["2026-02-30T09:04:00.000Z", "2026-11-02T09:04:00Z", "2026-11-02T09:04:00.000+00:00", 1793610240]
 VOTES: list[Json] = [
     [], [{}], [approval("ada", -1, 4)], [approval("ada", 0, 4, note="x")],
-    [approval("ada", 0, 4, reviewer=0)], [approval("ada", 0, 4, at="2026-11-02T09:04:00Z")],
+    [approval("ada", 0, 4, reviewer=0)], [approval("ada", 2**32, 4)],
+    [approval("ada", 0, 4, at="2026-02-30T09:04:00.000Z")], [approval("ada", 0, 4, at="2026-11-02T09:04:00Z")],
 ]  # fmt: skip
 APPROVALS: list[Json] = [
     [], [approval("ada", 0, 4)], [approval("ada", -1, 4, method="password")],
     [approval("ada", 0, 4, method="password", note="x")], [approval("ada", 0, 4, method=None)],
+    [approval("ada", 2**32, 4, method="password")],
+    [approval("ada", 0, 4, method="password", at="2026-02-30T09:04:00.000Z")],
 ]  # fmt: skip
 GATES: list[Json] = [
     {}, "auto", {"kind": "denied"}, {"kind": "auto", "receipt": JTI}, {"kind": "observed", "review": "r"},
@@ -41,7 +44,7 @@ DIGESTS: list[Json] = [CAPITALS, BARE, 7]
 COUNTS: list[Json] = [-1, 1.5, "1", True]
 NAMES: list[Json] = ["", "two words", "-first", "Auftrag/ö", "n" * 129, "line\n", 7]
 WRONG: dict[str, list[Json]] = {
-    "jti": [LONG, BITS, 7], "policy": DIGESTS, "transition": DIGESTS, "to": DIGESTS,
+    "iss": ["", 7], "jti": [LONG, BITS, 7], "policy": DIGESTS, "transition": DIGESTS, "to": DIGESTS,
     "parent": DIGESTS, "version": COUNTS, "iat": COUNTS, "nbf": COUNTS, "exp": COUNTS,
     "fence": COUNTS, "manifest": DIGESTS, "committed_at": TIMES, "gate": GATES, "owes": [0, "true", None],
     "enforced": [1, None], "approvals": APPROVALS, "reviewers": VOTES, "outcome": ["approved", None],

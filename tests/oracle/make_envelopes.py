@@ -16,12 +16,15 @@ HEAD = "sha256:" + 64 * "5"
 # By o200k_base, of the canonical text.
 PAYLOAD_GIVEN: Json = {"x": "hello world"}
 TOKENS = 6
+NO_DAY = "2026-02-30T09:04:00.000Z"
 
 
 def envelopes() -> Object:
     whole, cut = sealed(None, []), sealed(TOKENS, [{"pointer": "/notes", "how": "dropped"}])
     genuine: list[Json] = [{"name": "whole", "envelope": whole}, {"name": "made to fit", "envelope": cut}]
-    spoiled: list[Json] = [{"name": name, "code": code, "envelope": it} for name, code, it in _spoiled(cut)]
+    without = {name: it for name, it in whole.items() if name != "tokenBudget"}
+    cases = [*_spoiled(cut), ("without the budget of null", "envelope_malformed", without)]
+    spoiled: list[Json] = [{"name": name, "code": code, "envelope": it} for name, code, it in cases]
     keys: list[Json] = [SIGNING.jwk(), REVOKED.jwk()]
     return {
         "jwks": {"keys": keys}, "thread": THREAD, "node": NODE, "version": 3, "genuine": genuine, "spoiled": spoiled,
@@ -145,6 +148,10 @@ def _spoiled(good: Object) -> list[tuple[str, str, Object]]:
         ("another token", "envelope_malformed", with_(signature=SIGNING.sign(RECEIPT, claims_of(TOKENS, truncated)))),
         ("claims that say more", "envelope_malformed", resigned(note=None)),
         ("an encoding that is none", "envelope_malformed", resigned(encoding="words")),
+        ("of no issuer", "envelope_malformed", resigned(iss="")),
+        ("on a day that does not exist", "envelope_malformed", {**resigned(timestamp=NO_DAY), "timestamp": NO_DAY}),
+        ("that requires no path", "envelope_malformed", resigned(requires=["x"])),
+        ("that requires the root", "envelope_malformed", resigned(requires=[""])),
         ("by a stranger", "unknown_key", with_(signature=ATTACKER.sign(ENVELOPE, claims_of(TOKENS, truncated)))),
         ("by a revoked key", "unknown_key", with_(signature=REVOKED.sign(ENVELOPE, claims_of(TOKENS, truncated)))),
         ("of another issuer", "issuer_mismatch", resigned(iss="https://other.example")),

@@ -10,6 +10,7 @@ import hashlib
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import date
 
 import jwt
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -168,9 +169,15 @@ def _wrong(value: Json, shape: dict[str, Check]) -> str | None:
 
 
 def is_time(value: Json) -> bool:
-    """RFC 3339, UTC, milliseconds."""
-    form = r"\d{4}-(0\d|1[0-2])-([0-2]\d|3[01])T([01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{3}Z"
-    return isinstance(value, str) and re.fullmatch(form, value, re.ASCII) is not None
+    """RFC 3339, UTC, milliseconds, on a day that exists."""
+    form = r"\d{4}-\d\d-\d\dT([01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{3}Z"
+    if not isinstance(value, str) or re.fullmatch(form, value, re.ASCII) is None:
+        return False
+    try:
+        date.fromisoformat(value[:10])
+    except ValueError:
+        return False
+    return True
 
 
 def _text(value: Json) -> bool:
@@ -185,6 +192,16 @@ def is_name(value: Json) -> bool:
 
 def _count(value: Json) -> bool:
     return type(value) is int and value >= 0
+
+
+def is_short_count(value: Json) -> bool:
+    """A stage, or an attempt: 32 bits."""
+    return type(value) is int and 0 <= value < 2**32
+
+
+def is_path(value: Json) -> bool:
+    """A JSON Pointer that is not the root."""
+    return isinstance(value, str) and re.fullmatch(r"(/([^~/]|~[01])*)+", value, re.DOTALL) is not None
 
 
 def _method(value: Json) -> bool:
@@ -231,7 +248,7 @@ GATES: dict[str, dict[str, Check]] = {
     "approved": {"kind": _text, "review": is_name, "receipt": _jti},
     "written": {"kind": _text, "write_id": is_name, "receipt?": _jti},
 }
-VOTE: dict[str, Check] = {"reviewer": is_name, "stage": _count, "at": is_time, "for?": is_name}
+VOTE: dict[str, Check] = {"reviewer": is_name, "stage": is_short_count, "at": is_time, "for?": is_name}
 APPROVAL: dict[str, Check] = {**VOTE, "method": _method, "evidence?": is_digest}
 CLAIMS: dict[str, dict[str, Check]] = {
     ENTRY: {
@@ -266,7 +283,7 @@ CLAIMS: dict[str, dict[str, Check]] = {
         "iss": _text, "thread": is_name, "node": is_name, "version": _count, "transition": is_digest,
         "timestamp": is_time, "budget": _or_null(_count), "tokens": _count,
         "encoding": lambda value: value in ("o200k_base", "cl100k_base"),
-        "requires": _list_of(lambda value: isinstance(value, str)), "payload": is_digest,
+        "requires": _list_of(is_path), "payload": is_digest,
         "truncated": is_digest,
     },
     EPISODE: {"episode": is_name, "iat": _count, "iss": _text, "manifest": is_digest},

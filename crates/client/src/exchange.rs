@@ -4,6 +4,7 @@
 use std::error::Error as _;
 use std::time::Duration;
 
+use countersign_domain::json::parse::{DEPTH_CEILING, ParseLimits, parse};
 use reqwest::header::{HeaderMap, RETRY_AFTER};
 use reqwest::{Method, StatusCode};
 use serde::de::DeserializeOwned;
@@ -74,7 +75,10 @@ impl GatewayAnswer {
     }
 
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, ClientError> {
-        serde_json::from_slice(&self.body).map_err(|error| ClientError::UnexpectedAnswer(error.to_string()))
+        // A key twice, or a number that changes when it is read, could show the caller another value than was signed.
+        let limits = ParseLimits { bytes_max: ANSWER_BYTES_MAX, depth_max: DEPTH_CEILING };
+        let value = parse(&self.body, &limits).map_err(|error| ClientError::UnexpectedAnswer(error.to_string()))?;
+        serde_json::from_value(value).map_err(|error| ClientError::UnexpectedAnswer(error.to_string()))
     }
 }
 
@@ -171,5 +175,29 @@ fn refusal(status: StatusCode, body: &[u8]) -> ClientError {
     match (code, text(&told["error"]["message"]).or_else(|| text(&told["detail"]))) {
         (Some(code), Some(detail)) => ClientError::Refused { status: status.as_u16(), code, detail },
         _ => ClientError::UnexpectedAnswer(format!("HTTP {status}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answer_that_could_be_read_in_two_ways_is_refused() {
+        let read = |body: &str| {
+            let answer = GatewayAnswer { status: 200, headers: HeaderMap::new(), body: body.as_bytes().to_vec() };
+            answer.read::<Value>().map_err(|it| it.code().to_owned())
+        };
+        assert_eq!(read(r#"{"view": {"amount": 40}}"#).unwrap()["view"]["amount"], 40);
+        for body in [
+            r#"{"amount": 40, "amount": 4000}"#,
+            r#"{"amount": 40, "am\u006funt": 4000}"#,
+            r#"{"amount": 12345678901234567890}"#,
+            r#"{"amount": 1e400}"#,
+            r#"{"name": "\ud800"}"#,
+            "{} {}",
+        ] {
+            assert_eq!(read(body).unwrap_err(), "unexpected_answer", "{body}");
+        }
     }
 }

@@ -45,13 +45,13 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Returns whether the entry is consistent: exactly version 0 has no parent, and version 0 is neither approved nor
+    /// Returns whether the entry is consistent: it has an issuer, exactly version 0 has no parent, and version 0 is neither approved nor
     /// written.
     pub fn is_whole(&self) -> bool {
         let first = self.version == 0;
         let gated = matches!(self.gate, CommitGate::Approved { .. } | CommitGate::Written { .. });
         // Version 0 is created by a host application and needs no approval.
-        self.parent.is_none() == first && !(first && gated)
+        !self.iss.is_empty() && self.parent.is_none() == first && !(first && gated)
     }
 
     /// Returns whether a head with this entry verifies only with the receipt of that very head. An observed head needs

@@ -57,9 +57,10 @@ pub struct Receipt {
 }
 
 impl Receipt {
-    /// Returns whether the receipt is consistent: it has a parent and at least one approval.
+    /// Returns whether the receipt is consistent: it has an issuer, a parent and at least one approval.
     pub fn is_whole(&self) -> bool {
         self.version > 0
+            && !self.iss.is_empty()
             && self.parent.is_some()
             // A receipt without an approval must never be valid, even with a good signature.
             && !self.approvals.is_empty()
@@ -98,7 +99,8 @@ pub struct Denial {
 impl Denial {
     /// Returns whether the denial is consistent.
     pub fn is_whole(&self) -> bool {
-        self.outcome == "denied" && self.iat >= 0 && self.parent.is_some() && !self.reviewers.is_empty()
+        let has_parties = !self.iss.is_empty() && !self.reviewers.is_empty();
+        self.outcome == "denied" && self.iat >= 0 && self.parent.is_some() && has_parties
     }
 }
 
@@ -126,7 +128,7 @@ impl Verification {
     /// Returns whether the verification is consistent: it has a lease that ends and a fence from 1 on.
     pub fn is_whole(&self) -> bool {
         // Fencing tokens start at 1, so 0 means a missing one.
-        self.fence > 0 && (0..=self.exp).contains(&self.iat)
+        self.fence > 0 && !self.iss.is_empty() && (0..=self.exp).contains(&self.iat)
     }
 }
 

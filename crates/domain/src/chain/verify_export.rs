@@ -340,6 +340,6 @@ fn seen(it: &ExportedVersion<'_>) -> Result<ChangeVisibility, ExportError> {
     let roots = opening.from.root() == Some(statement.from) && opening.to.root() == Some(statement.to);
     say(roots, "root_mismatch", "the roots of the opening differ from the signed roots")?;
     let salting = opening.salting();
-    say(salting.kept.is_empty(), "resalted", "a leaf was set, but its salt did not change")?;
+    say(salting.kept.is_empty(), "salt_kept", "a leaf was set, but its salt did not change")?;
     Ok(if opening.is_whole() { ChangeVisibility::Whole } else { ChangeVisibility::Partly })
 }

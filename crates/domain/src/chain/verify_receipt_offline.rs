@@ -156,6 +156,8 @@ fn passed_if(passed: bool, code: DenialCode, detail: &'static str) -> CheckOutco
     if passed { CheckOutcome::Passed } else { fail(code, detail) }
 }
 
+const CONTRADICTS: CheckOutcome =
+    CheckOutcome::Failed { code: DenialCode::ReceiptMalformed, detail: "the claims contradict each other" };
 const NO_ENTRY: CheckOutcome = CheckOutcome::NotChecked { detail: "no entry was given" };
 const NO_STATEMENT: CheckOutcome = CheckOutcome::NotChecked { detail: "no statement was given" };
 const NEITHER: CheckOutcome = CheckOutcome::NotChecked { detail: "neither entry nor statement was given" };
@@ -187,9 +189,16 @@ impl OfflineCheckState {
                 // A retired key was reported by the check of the key. An invalid signature is still refused.
                 let Some(unverified) = read(evidence.receipt) else { return broken };
                 let key = evidence.keys.public(KeyUse::Chain, unverified.kid()).cloned();
-                self.receipt = key.and_then(|it| unverified.verify(&it));
-                if self.receipt.is_some() { CheckOutcome::Passed } else { broken }
+                match key.and_then(|it| unverified.verify(&it)) {
+                    None => broken,
+                    Some(receipt) if !receipt.is_whole() => CONTRADICTS,
+                    Some(receipt) => {
+                        self.receipt = Some(receipt);
+                        CheckOutcome::Passed
+                    }
+                }
             }
+            Err(DenialCode::ReceiptMalformed) => CONTRADICTS,
             Err(_) => broken,
         }
     }

@@ -25,7 +25,8 @@ pub struct Envelope {
     /// The time of the signature.
     pub timestamp: Timestamp,
     /// The token budget of the node. Null if the policy sets none.
-    #[serde(rename = "tokenBudget")]
+    // Without this function, a missing member would be read as null.
+    #[serde(rename = "tokenBudget", deserialize_with = "Option::deserialize")]
     #[cfg_attr(feature = "openapi", schema(required))]
     pub token_budget: Option<u64>,
     /// Number of tokens of the payload.
@@ -163,6 +164,12 @@ impl Envelope {
 }
 
 impl EnvelopeClaims {
+    /// Returns whether the claims are consistent: they have an issuer, and no required path is the root, which every
+    /// payload has.
+    pub fn is_whole(&self) -> bool {
+        !self.iss.is_empty() && !self.requires.iter().any(Pointer::is_root)
+    }
+
     /// Builds the claims of a view before it is fitted.
     pub fn unsealed(iss: &str, thread: &ThreadId, node: &NodeId, head: Checkpoint, timestamp: Timestamp) -> Self {
         let nothing = payload_digest(&Value::Null);

@@ -145,6 +145,7 @@ impl InterruptAnswer {
         let approval = self.decision == InterruptDecision::Approved;
         let refusal = self.decision == InterruptDecision::Denied;
         self.iat >= 0
+            && !self.iss.is_empty()
             && self.approved == approval
             && self.approvals.is_empty() != approval
             && self.refusals.is_empty() != refusal

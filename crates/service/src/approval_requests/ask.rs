@@ -162,12 +162,16 @@ impl ApprovalRequests {
     async fn ttl_of(&self, flow: &FlowId, node: &NodeId) -> Result<std::time::Duration> {
         let keys = self.core.keys()?;
         let policy = self.policies.policy(&keys, self.core.flow(&keys, flow).await?.record.policy).await?;
-        if policy.node(node).is_some_and(|it| it.is_writer()) {
-            return Ok(policy.approval().ttl());
+        match policy.node(node) {
+            Some(node) if node.is_writer() => Ok(policy.approval().ttl()),
+            Some(_) => Err(Error::Forbidden(
+                "the policy does not let this node run approved calls. Add `writer = true` to its `[nodes.NODE]`",
+            )),
+            None => Err(Error::Forbidden(
+                "the active policy has no node of this token. Activate the policy with that node again, or create a \
+                 token for another node",
+            )),
         }
-        Err(Error::Forbidden(
-            "the policy does not let this node run approved calls. Add `writer = true` to its `[nodes.NODE]`",
-        ))
     }
 }
 

@@ -121,6 +121,8 @@ fn each_spoiled_claim_is_refused_by_its_own_check() {
         ("jti", json!("EAECAwQFBgcICQoLDA0ODw"), CheckName::Binding, DenialCode::DigestMismatch),
         ("scope", json!("all"), CheckName::Form, DenialCode::ReceiptMalformed),
         ("version", json!(-2), CheckName::Form, DenialCode::ReceiptMalformed),
+        ("exp", json!(now().seconds() - 1), CheckName::Signature, DenialCode::ReceiptMalformed),
+        ("iss", json!(""), CheckName::Signature, DenialCode::ReceiptMalformed),
     ];
     for (claim, value, name, code) in of_receipt {
         let case = ReceiptTestCase::of(|_, it| with(it, claim, value.clone()), |_, it| it);
@@ -228,6 +230,9 @@ fn key_state_decides_the_value_of_a_signature() {
         refusal(&rotated.checks(Timestamp::from_millis(now().millis() + 601_000))).unwrap().1,
         DenialCode::Expired
     );
+    let empty = ReceiptTestCase::of(|_, it| with(it, "approvals", json!([])), |_, it| it);
+    let empty = ReceiptTestCase { keys: empty.keys.rotate(KeyUse::Chain, now(), &mut random).unwrap(), ..empty };
+    assert_eq!(refusal(&empty.checks(now())), Some((CheckName::Signature, DenialCode::ReceiptMalformed)));
     let (head, signature) = rotated.receipt.rsplit_once('.').unwrap();
     let forged = format!("{head}.{}{}", if signature.starts_with('A') { "B" } else { "A" }, &signature[1..]);
     let forged = ReceiptTestCase { receipt: forged, ..rotated };

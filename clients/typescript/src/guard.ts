@@ -2,7 +2,7 @@
 
 import { CountersignError, invalidArgument } from "./errors.js";
 import { isPlain } from "./json/canonical.js";
-import { isObject, setMember, type JsonObject } from "./json/value.js";
+import { isObject, levelsMax, setMember, type JsonObject } from "./json/value.js";
 import { notRun, refusal } from "./refusals.js";
 import type { ApprovalRequest, Consumption, Outcome, RequestsApi } from "./requests.js";
 import type { Keys } from "./verify/keys.js";
@@ -20,10 +20,10 @@ export interface GuardOptions {
   readonly withinSecs?: number;
   /** With keys, one of them must have signed that this call uses its request. The arguments are not signed: TLS protects them. */
   readonly keys?: Keys;
-  /** Gets each request that requires approval, for example to show its `reviewUrl`. */
-  readonly onPending?: (request: ApprovalRequest) => void;
-  /** Gets a call that ran without a recorded outcome. The gateway then shows its outcome as unknown. */
-  readonly onUnreported?: (call: Consumption, error: unknown) => void;
+  /** Gets each request that requires approval, for example to show its `reviewUrl`. The call fails if it throws or rejects. */
+  readonly onPending?: (request: ApprovalRequest) => unknown;
+  /** Gets a call that ran without a recorded outcome. The gateway then shows its outcome as unknown. Its errors are ignored. */
+  readonly onUnreported?: (call: Consumption, error: unknown) => unknown;
 }
 
 /** A call of a tool. */
@@ -66,8 +66,15 @@ export class ToolGuard {
     call.signal?.throwIfAborted();
     // A request that is to be cancelled is made first, because its id is needed.
     const signal = call.signal && call.key !== undefined && call.cancelsOnAbort !== true && { signal: call.signal };
-    const request = await requests.create({ ...asked, ...more }, { idempotencyKey: call.key ?? crypto.randomUUID(), ...signal });
-    if (request.status === "pending") onPending?.(request);
+    const idempotencyKey = call.key === undefined ? crypto.randomUUID() : call.key;
+    const request = await requests.create({ ...asked, ...more }, { idempotencyKey, ...signal });
+    if (request.status !== "pending") return request;
+    try {
+      await onPending?.(request);
+    } catch (error) {
+      if (call.key === undefined) await requests.cancel(request).catch(() => undefined);
+      throw error;
+    }
     return request;
   }
 
@@ -102,10 +109,27 @@ export class ToolGuard {
       call.signal?.throwIfAborted();
       outcome = { status: "failed" };
       const result = await fn(approved.arguments);
+      if (isIterator(result)) {
+        outcome = { status: "failed", note: "The function returned an iterator, which did not run." };
+        throw invalidArgument("fn", `${call.tool} returned an iterator, whose body has not run. Return the result itself. The approval is used up`);
+      }
       outcome = { status: "succeeded" };
       return result;
     } finally {
-      await this.#options.requests.report(approved, outcome).catch((error: unknown) => this.#options.onUnreported?.(approved, error));
+      await this.#report(approved, outcome);
+    }
+  }
+
+  /** Reports the outcome of a call. The call has run, so no error of the report replaces its result. */
+  async #report(call: Consumption, outcome: Outcome): Promise<void> {
+    try {
+      await this.#options.requests.report(call, outcome);
+    } catch (error) {
+      try {
+        await this.#options.onUnreported?.(call, error);
+      } catch {
+        // The caller gets the result of the call.
+      }
     }
   }
 
@@ -138,7 +162,8 @@ export type FunctionCallOptions = Pick<GuardedCall, "key" | "reasoning" | "signa
 /**
  * Returns the function behind an approval. A call asks for approval and waits. If the call is approved, the function runs
  * once with a copy of the approved arguments. Otherwise the call throws a `CountersignError`, for example with the code
- * `denied`. Its message is for a model, and has the next step.
+ * `denied`. Its message is for a model, and has the next step. A function that returns an iterator has failed, because its
+ * body would run later.
  */
 export function guard<A extends object, T>(
   fn: (approved: A) => T | Promise<T>,
@@ -150,20 +175,27 @@ export function guard<A extends object, T>(
 
 /** Returns a copy of the arguments without undefined members, which JSON does not have. */
 function argumentsOf(call: GuardedCall): JsonObject {
-  const copy = copyOf(call.arguments);
+  const copy = copyOf(call.arguments, 0);
   if (!isObject(copy)) throw invalidArgument("arguments", `the call of ${call.tool} needs an object`);
   return copy;
 }
 
-function copyOf(value: unknown): JsonObject[string] | undefined {
-  if (Array.isArray(value)) return Array.from(value, copyOf) as JsonObject[string];
+function copyOf(value: unknown, level: number): JsonObject[string] | undefined {
+  if (level > levelsMax) throw invalidArgument("arguments", `more than ${levelsMax} levels, or a circle`);
+  if (Array.isArray(value)) return Array.from(value, (item) => copyOf(item, level + 1)) as JsonObject[string];
   // A value that JSON does not have is refused when it is sent.
   if (typeof value !== "object" || value === null || !isPlain(value)) return value as JsonObject[string];
   const copy = {};
   for (const [key, item] of Object.entries(value)) {
-    if (item !== undefined) setMember(copy, key, copyOf(item));
+    if (item !== undefined) setMember(copy, key, copyOf(item, level + 1));
   }
   return copy;
+}
+
+/** Returns whether a result is an iterator, such as that of a generator function. Its body runs only when it is read. */
+function isIterator(result: unknown): boolean {
+  const isIterable = typeof result === "object" && result !== null && (Symbol.iterator in result || Symbol.asyncIterator in result);
+  return isIterable && "next" in result && typeof result.next === "function";
 }
 
 function secsOf(timeout: string): number {

@@ -69,10 +69,51 @@ test("a function gets a copy of the approved arguments, and its error is reporte
 
 test("arguments that JSON does not have are refused before anything is sent", async () => {
   const { call, pending } = guarded();
-  for (const wrong of [{ amount: NaN }, { amount: new Date() }, { amount: () => 1 }, [1]]) {
+  const [circle, deep]: [Record<string, unknown>, Record<string, unknown>] = [{ amount }, { amount }];
+  circle["self"] = [circle];
+  for (let [level, at] = [0, deep]; level < 20_000; level += 1) at = at["a"] = {};
+  for (const wrong of [circle, deep, { amount: NaN }, { amount: new Date() }, { amount: () => 1 }, [1]]) {
     assert.equal(await codeOf(() => call(wrong as never)), "invalid_argument");
   }
   assert.deepEqual(pending, []);
+});
+
+test("a function that returns an iterator has failed, because its body did not run", async () => {
+  const bodies = [
+    async function* () { yield assert.fail("it ran"); },
+    function* () { yield assert.fail("it ran"); },
+    async () => [1].values(),
+  ];
+  for (const body of bodies) {
+    const { call, pending } = guarded(body as never);
+    const running = codeOf(() => call({ amount }));
+    await until(() => pending.length === 1);
+    await approve(pending);
+    assert.equal(await running, "invalid_argument");
+    assert.equal((await it.instance.requests.get(pending[0]?.id ?? "")).consumption?.outcome?.status, "failed");
+  }
+  for (const result of [[1], new Map(), "text", new ReadableStream()]) {
+    const found = await guard(() => result, { requests: it.instance.requests, tool: "search" })({});
+    assert.equal(found, result);
+  }
+});
+
+test("a callback that fails for a pending request ends it without a key", async () => {
+  const broken = new Error("the channel is closed");
+  for (const [fails, key, status] of [
+    [() => { throw broken; }, undefined, "cancelled"],
+    [() => Promise.reject(broken), undefined, "cancelled"],
+    [() => { throw broken; }, "broken", "pending"],
+  ] as const) {
+    let id = "";
+    const onPending = (request: ApprovalRequest) => {
+      id = request.id;
+      return fails();
+    };
+    const { call } = guarded(() => assert.fail("it ran"), { onPending });
+    assert.equal(await call({ amount: 65 }, key === undefined ? {} : { key }).catch((error: unknown) => error), broken);
+    assert.equal((await it.instance.requests.get(id)).status, status);
+  }
 });
 
 test("a call without a key ends its request when it stops to wait", async () => {
@@ -159,6 +200,11 @@ test("a call that ran returns its result if the outcome cannot be reported", asy
   await approve(pending);
   assert.equal(await running, amount);
   assert.deepEqual(unreported.map((one) => one.id), [pending[0]?.id]);
+  // An error of the callback does not replace the result.
+  for (const onUnreported of [() => { throw new Error("broken"); }, () => Promise.reject(new Error("broken"))]) {
+    const found = await guard(() => "found", { requests, tool: "search", onUnreported })({});
+    assert.equal(found, "found");
+  }
   cut.close();
 });
 

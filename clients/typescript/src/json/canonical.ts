@@ -1,9 +1,7 @@
 /** Writes canonical JSON (RFC 8785). */
 
 import { refused } from "../errors.js";
-
-// A value that is deeper is a mistake or a circle.
-const depthMax = 1000;
+import { levelsMax } from "./value.js";
 
 /** Returns the canonical form of a value as a text, or throws if JSON has no such value. */
 export function canonicalText(value: unknown): string {
@@ -21,7 +19,7 @@ export function isSame(left: unknown, right: unknown): boolean {
 }
 
 function written(value: unknown, depth: number): string {
-  if (depth > depthMax) throw refused("too_deep", "more levels than JSON can have");
+  if (depth > levelsMax) throw refused("too_deep", "more levels than JSON can have");
   if (value === null || typeof value === "boolean") return String(value);
   if (typeof value === "string") return quoted(value);
   if (typeof value === "number") {

@@ -2,11 +2,12 @@
 
 import { refused } from "../errors.js";
 import { exactNumber } from "./numbers.js";
-import { setMember, type Json } from "./value.js";
+import { levelsMax, setMember, type Json } from "./value.js";
 
 /** The limits of a text. */
 export interface JsonLimits {
   readonly bytesMax?: number;
+  /** The most levels, 64 by default, and at most 1000. */
   readonly depthMax?: number;
 }
 
@@ -34,7 +35,7 @@ export function readJson(bytes: Uint8Array, limits: JsonLimits = {}): Json {
   } catch {
     throw refused("encoding", "not UTF-8");
   }
-  return new Reader(text, limits.depthMax ?? defaultDepthMax).whole();
+  return new Reader(text, Math.min(limits.depthMax ?? defaultDepthMax, levelsMax)).whole();
 }
 
 /** Reads one value from a text. */

@@ -179,7 +179,8 @@ export class RequestsApi {
 }
 
 function idOf(request: string | { readonly id: string }): string {
-  return typeof request === "string" ? request : request.id;
+  // Plain JavaScript can pass nothing.
+  return typeof request === "object" && request !== null ? request.id : request;
 }
 
 function reading(id: string, waitSecs = 0): Call<ApprovalRequest> {

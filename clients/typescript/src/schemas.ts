@@ -30,11 +30,19 @@ export function given(members: object): Record<string, unknown> {
 
 /** Returns the header of a key, or refuses one that the gateway cannot read. */
 export function keyHeader(idempotencyKey: string): Record<string, string> {
-  if (!/^[!-~]{1,255}$/.test(idempotencyKey)) throw invalidArgument("idempotencyKey", "needs 1 to 255 visible ASCII characters, without spaces");
+  const isKey = typeof idempotencyKey === "string" && /^[!-~]{1,255}$/.test(idempotencyKey);
+  if (!isKey) throw invalidArgument("idempotencyKey", "needs 1 to 255 visible ASCII characters, without spaces");
   return { "idempotency-key": idempotencyKey };
 }
 
-/** Returns a path with its parts encoded. */
+/** Returns a path with its parts encoded, or refuses a part that would make it the path of something else. */
 export function path(texts: TemplateStringsArray, ...parts: readonly string[]): string {
-  return texts.reduce((found, text, index) => found + encodeURIComponent(parts[index - 1] ?? "") + text);
+  return texts.reduce((found, text, index) => found + segment(parts[index - 1]) + text);
+}
+
+function segment(part: unknown): string {
+  // A URL resolves dots.
+  const isSegment = typeof part === "string" && !["", ".", ".."].includes(part) && !/\p{Surrogate}/u.test(part);
+  if (!isSegment) throw invalidArgument("id", "is not an id or a name of the gateway");
+  return encodeURIComponent(part);
 }

@@ -155,7 +155,7 @@ export async function endWrite(
   body: object,
   options: CallOptions,
 ): Promise<WriteOutcome> {
-  const writeId = typeof write === "string" ? write : write.write_id;
+  const writeId = typeof write === "object" && write !== null ? write.write_id : write;
   const call: Call<WriteOutcome> = {
     method: "POST",
     path: `${path`/v1/writes/${writeId}`}/${how}`,

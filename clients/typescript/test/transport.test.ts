@@ -141,6 +141,34 @@ test("an argument that JSON cannot represent is refused before anything is sent"
   });
 });
 
+test("an id that would make another path is refused before anything is sent", async () => {
+  await withPeer((_, __, response) => reply(response, 200, {}), async (client, peer) => {
+    const { requests } = client;
+    for (const id of ["..", ".", "", "\ud800", undefined, null, 7] as string[]) {
+      const call = { id, tool: "refund", arguments: {} };
+      const calls = [
+        () => requests.get(id), () => requests.cancel(id), () => requests.consume(call), () => requests.report(id, { status: "failed" }),
+        () => requests.wait(id, { withinSecs: 1 }), () => client.thread(id), () => client.cancel(id, "x"), () => client.confirm(id),
+      ];
+      for (const send of calls) assert.equal(await codeOf(send), "invalid_argument", String(id));
+    }
+    assert.deepEqual(peer.seen, []);
+    await codeOf(() => requests.get("a/../b"));
+    assert.deepEqual(peer.seen, ["GET /aap/v1/requests/a%2F..%2Fb"]);
+  });
+});
+
+test("a key that is missing or not a text is refused before anything is sent", async () => {
+  await withPeer((_, __, response) => reply(response, 200, {}), async ({ requests }, peer) => {
+    const asked = { tool: "refund", arguments: {}, timeout: "10m" };
+    for (const key of [undefined, null, 7, "", "two words"] as string[]) {
+      assert.equal(await codeOf(() => requests.create(asked, { idempotencyKey: key })), "invalid_argument", String(key));
+      if (key !== undefined) assert.equal(await codeOf(() => guard(() => 1, { requests, tool: "refund" })({}, { key })), "invalid_argument", String(key));
+    }
+    assert.deepEqual(peer.seen, []);
+  });
+});
+
 test("a token is not sent over plain HTTP, and is not printed", async () => {
   const make = (url: string, more = {}) => new Client({ url, token: "cs_secret", ...more });
   for (const url of ["http://gate.example.com", "http://127.0.0.1.example.com", "ftp://localhost", "https://a:b@gate.example.com", "https://gate.example.com/x", "no address"]) {

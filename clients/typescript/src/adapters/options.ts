@@ -24,8 +24,9 @@ export function keysOf({ run }: Pick<AdapterOptions, "run">): (id: string) => st
   };
 }
 
-function encoded(name: string, text: string): string {
-  if (text === "") throw invalidArgument(name, "is empty");
+function encoded(name: string, text: unknown): string {
+  // Plain JavaScript can leave it out. The text "undefined" would be the same for all runs.
+  if (typeof text !== "string" || text === "") throw invalidArgument(name, "must be a text that is not empty");
   try {
     return encodeURIComponent(text);
   } catch {

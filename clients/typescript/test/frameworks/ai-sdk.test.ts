@@ -8,6 +8,7 @@ import type { Client } from "countersign-gateway";
 import { guardTools, pausingTools } from "countersign-gateway/ai-sdk";
 
 import { scenarios, type Driver, type ModelCall, type Turn } from "../scenarios.js";
+import { codeOf } from "../vectors.js";
 import { resultsOf, scripted } from "./language-model.js";
 
 function toolsOf(ran: Parameters<Driver>[1]): ToolSet {
@@ -66,6 +67,20 @@ scenarios("AI SDK, pausing", (options, ran) => {
       return done;
     },
   };
+});
+
+test("a run or a call without a name is refused, because others could have the same", async () => {
+  const requests = undefined as unknown as Client["requests"];
+  const tools = { refund: tool({ inputSchema: jsonSchema<{ amount: number }>({ type: "object" }), execute: async () => "done" }) };
+  for (const missing of [undefined, null, "", 7]) {
+    for (const guarded of [guardTools, pausingTools]) {
+      assert.equal(await codeOf(() => guarded(tools, { requests, run: missing as never })), "invalid_argument", String(missing));
+    }
+    const { tools: paused, toolApproval } = pausingTools(tools, { requests, run: "r" });
+    const call = { toolCallId: missing as never, messages: [], context: {} };
+    assert.equal(await codeOf(() => paused.refund.execute?.({ amount: 1 }, call)), "invalid_argument", String(missing));
+    assert.equal(await codeOf(() => toolApproval.refund({ amount: 1 }, call)), "invalid_argument", String(missing));
+  }
 });
 
 test("a tool without execute is refused", async () => {

@@ -12,6 +12,7 @@ import { z } from "zod";
 
 import { flow } from "../flows.js";
 import { scenarios, until, type Driver, type ModelCall, type Turn } from "../scenarios.js";
+import { codeOf } from "../vectors.js";
 import { scriptedModel } from "./anthropic.js";
 
 scenarios("Claude Agent SDK, callbacks", (options, ran) => ({
@@ -37,6 +38,16 @@ test("a name with several splits into a server and a tool is denied", async () =
   for (const name of ["mcp__a__b__c", "mcp__a___b", "mcp__a__", "mcp____a", "mcp__a"]) {
     const answer = await canUseTool(name, {}, { signal: new AbortController().signal, toolUseID: "t" });
     assert.ok(answer.behavior === "deny" && /split/.test(answer.message), name);
+  }
+});
+
+test("a run or a call without a name is refused, because others could have the same", async () => {
+  const requests = undefined as unknown as Client["requests"];
+  const { signal } = new AbortController();
+  for (const missing of [undefined, null, "", 7]) {
+    assert.equal(await codeOf(() => guardSession({ requests, run: missing as never })), "invalid_argument", String(missing));
+    const { canUseTool } = guardSession({ requests, run: "r" });
+    assert.equal(await codeOf(() => canUseTool("refund", { amount: 1 }, { signal, toolUseID: missing as never })), "invalid_argument", String(missing));
   }
 });
 

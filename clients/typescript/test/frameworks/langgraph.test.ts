@@ -1,12 +1,17 @@
 /** The adapter of LangGraph.js with the real package and a scripted model. */
 
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
 import { AIMessage, ToolMessage, type BaseMessage } from "@langchain/core/messages";
 import { tool } from "@langchain/core/tools";
 import { Command, END, interrupt, isInterrupted, MemorySaver, MessagesAnnotation, START, StateGraph } from "@langchain/langgraph";
+import type { Client } from "countersign-gateway";
 import { guardedToolNode } from "countersign-gateway/langgraph";
 import { z } from "zod";
 
 import { scenarios, type ModelCall, type Turn } from "../scenarios.js";
+import { codeOf } from "../vectors.js";
 
 /** The checkpoints of a process as a text, from which another process continues. */
 const textOf = ({ storage, writes }: MemorySaver) =>
@@ -55,4 +60,16 @@ scenarios("LangGraph", (options, ran) => {
     // The value of a resume never decides anything.
     resume: (run, saved, approves = false) => turn(run, [], saverOf(saved), new Command({ resume: { approved: approves } })),
   };
+});
+
+test("a run or a call without a name is refused, because others could have the same", async () => {
+  const requests = undefined as unknown as Client["requests"];
+  const refund = tool(async () => "done", { name: "refund", schema: z.object({}) });
+  const calling = (id: unknown) => ({ messages: [{ tool_calls: [{ name: "refund", args: {}, id }] }] });
+  for (const missing of [undefined, null, "", 7]) {
+    const node = guardedToolNode(interrupt, [refund], { requests, run: missing as never });
+    assert.equal(await codeOf(() => node(calling("a"), { configurable: {} })), "invalid_argument", String(missing));
+    const named = guardedToolNode(interrupt, [refund], { requests, run: "r" });
+    assert.equal(await codeOf(() => named(calling(missing))), "invalid_argument", String(missing));
+  }
 });

@@ -190,7 +190,7 @@ test("a tool that suspends itself, or fails with the error of another guard, has
 test("a call without a run or an id does not run", async () => {
   const { tools, pending, ran } = guarding();
   const call = tools.refund.execute as (given: object, context: unknown) => Promise<unknown>;
-  for (const context of [{}, { runId: "r" }, { runId: "r", agent: {} }, { agent: { toolCallId: "a" } }, { workflow: { runId: "r" } }]) {
+  for (const context of [{}, { runId: "r" }, { runId: "r", agent: {} }, { agent: { toolCallId: "a" } }, { workflow: { runId: "r" } }, { runId: 7, agent: { toolCallId: "a" } }, { runId: "r", agent: { toolCallId: 7 } }]) {
     assert.equal(await codeOf(() => call({ amount: 1 }, context)), "invalid_argument");
   }
   assert.deepEqual([pending, ran], [[], []]);

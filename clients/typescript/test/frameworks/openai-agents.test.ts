@@ -122,6 +122,15 @@ test("an interruption of another tool is decided by your function, or refused", 
   assert.deepEqual([others, (await runAgent(agent, state)).finalOutput], [["note"], "finished"]);
 });
 
+test("a run or a call without a name is refused, because others could have the same", async () => {
+  for (const missing of [undefined, null, "", 7]) {
+    const { requests } = it.instance;
+    assert.equal(await codeOf(() => guardedTools(tool, { requests, run: missing as never })), "invalid_argument", String(missing));
+    const made = guardedTools(tool, { requests, run: "r" }).tool(note);
+    assert.equal(await codeOf(() => made.needsApproval({} as never, { text: "x" }, missing as never)), "invalid_argument", String(missing));
+  }
+});
+
 test("a tool with a rule of its own about approval is refused", async () => {
   const { tool: guarded } = guardedTools(tool, { requests: it.instance.requests, run: "rules" });
   for (const needsApproval of [true, async () => false]) {

@@ -1,13 +1,14 @@
 /** Checks a thread's chain from version 0: every link, signature and gate. */
 
 import { must, refused } from "../errors.js";
-import { isList, isObject, member, type Json } from "../json/value.js";
+import { isList, member, type Json, type JsonObject } from "../json/value.js";
 import { checkEntry, checkReceipt } from "./checks.js";
 import type { Entry, Receipt } from "./claims.js";
 import { ANY, expects, type Expected } from "./expected.js";
+import { anyText, count, digest, exactly, openObject, present } from "./forms.js";
 import { transitionDigest } from "./hashes.js";
 import type { Keys } from "./keys.js";
-import { checkOpening, type Difference } from "./openings.js";
+import { checkOpening, checkOpeningForm, type Difference } from "./openings.js";
 import { readStatement, type Statement } from "./statement.js";
 
 const alwaysHeld: readonly string[] = ["edit", "reaffirm", "rollback"];
@@ -62,8 +63,12 @@ export async function checkChain(
   must(isList(entries) && entries.length > 0, "chain", "no entries");
   const links: Link[] = [];
   for (const [version, item] of entries.entries()) {
-    links.push(await linkOf(item as Json, version, keys));
-    checkFollows(links);
+    const found = await exported(item as Json);
+    must(found.version === version, "chain", `version ${version} is missing or moved`);
+    const link = await linkOf(found, keys);
+    checkFollows(link, links);
+    const { from, to } = link.statement;
+    links.push({ ...link, difference: found.opening === null ? null : await checkOpening(found.opening, from, to) });
   }
   const first = links[0] as Link;
   expects("issuer", expected.issuer, first.entry.iss, "issuer_mismatch");
@@ -71,41 +76,54 @@ export async function checkChain(
   return new Chain(first.entry.iss, first.statement.thread, links);
 }
 
-async function linkOf(item: Json, version: number, keys: Keys): Promise<Link> {
-  const isWhole =
-    isObject(item) && ["version", "transition", "statement", "entry"].every((name) => Object.hasOwn(item, name));
-  must(isWhole, "chain", `version ${version} is incomplete`);
-  const transition = item["transition"] as string;
-  must(item["version"] === version, "chain", `version ${version} is missing or moved`);
-  const statement = await readStatement(item["statement"] as Json);
-  must((await transitionDigest(item["statement"] as Json)) === transition, "digest_mismatch", "another digest");
-  const entry = await checkEntry(item["entry"], keys, { issuer: ANY, transition });
+/** One version of an export, before its signature is checked. */
+interface Exported {
+  readonly version: number;
+  readonly transition: string;
+  /** The statement as it was sent. */
+  readonly stated: Json;
+  readonly statement: Statement;
+  readonly entry: string;
+  readonly opening: Json;
+}
+
+const form = openObject({ version: count, transition: digest, statement: present, entry: anyText });
+
+async function exported(item: Json): Promise<Exported> {
+  const { version, transition, statement: stated, entry } = exactly(form, item, "chain");
+  const statement = await readStatement(stated);
+  const opening = member(item as JsonObject, "opening") ?? null;
+  if (opening !== null) checkOpeningForm(opening);
+  return { version, transition, stated, statement, entry, opening };
+}
+
+/** Checks one version by itself: its entry is signed over its statement, and its gate fits it. */
+async function linkOf({ version, transition, stated, statement, entry: token }: Exported, keys: Keys): Promise<Link> {
+  must((await transitionDigest(stated)) === transition, "digest_mismatch", "another digest");
+  const entry = await checkEntry(token, keys, { issuer: ANY, transition });
   must(statement.version === version, "version_mismatch", "the statement is of another version");
   for (const name of ["version", "thread", "parent", "policy"] as const) {
     must(entry[name] === statement[name], `${name}_mismatch`, `entry and statement differ in ${name}`);
   }
-  const opening = member(item, "opening") ?? null;
-  const difference = opening === null ? null : await checkOpening(opening, statement.from, statement.to);
-  return { transition, statement, entry, difference };
+  const { gate } = entry;
+  must((gate.kind === "written") === (statement.type === "confirm"), "gate", "exactly a confirm is written");
+  must(statement.type !== "fork" || gate.kind === "auto", "gate", "a fork cannot be held");
+  must(!alwaysHeld.includes(statement.type) || gate.kind !== "auto", "gate", `a ${statement.type} is always held`);
+  must(gate.kind !== "written" || gate.write_id === statement.write_id, "gate", "another write");
+  must(gate.kind !== "observed" || entry.owes, "owes", "an observed entry requires its own approval");
+  return { transition, statement, entry, difference: null };
 }
 
-/** Checks the last link against those before it. */
-function checkFollows(links: readonly Link[]): void {
-  const link = links.at(-1) as Link;
-  const before = links.at(-2);
+/** Checks a version against those before it. */
+function checkFollows(link: Link, earlier: readonly Link[]): void {
   const { statement, entry } = link;
-  const kind = entry.gate.kind;
+  const before = earlier.at(-1);
   if (before !== undefined) checkParent(link, before);
   if (statement.type === "rollback") {
-    const isRestored = links.slice(0, -1).some((it) => it.transition === statement.restores);
+    const isRestored = earlier.some((it) => it.transition === statement.restores);
     must(isRestored, "unknown_transition", "it restores a version that the chain does not have");
   }
-  must((kind === "written") === (statement.type === "confirm"), "gate", "exactly a confirm is written");
-  must(statement.type !== "fork" || kind === "auto", "gate", "a fork cannot be held");
-  must(!alwaysHeld.includes(statement.type) || kind !== "auto", "gate", `a ${statement.type} is always held`);
-  must(kind !== "observed" || entry.owes, "owes", "an observed entry requires its own approval");
   if (entry.gate.kind === "written") {
-    must(entry.gate.write_id === statement.write_id, "gate", "another write");
     const approved = before?.entry.gate;
     const needed = approved?.kind === "approved" ? approved.receipt : undefined;
     must(entry.gate.receipt === needed, "gate", "written under another receipt, or without the one that it needs");

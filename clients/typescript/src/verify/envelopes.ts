@@ -6,7 +6,7 @@ import { at as valueAt, isObject, type Json, type JsonObject } from "../json/val
 import type { EnvelopeClaims } from "./claims.js";
 import { joined, taggedJson, unbase64url, utf8 } from "./encoding.js";
 import { ANY, expects, type Expected } from "./expected.js";
-import { anything, count, digest, exactly, exactObject, listOf, moment, nullable, oneOf, text, type Read } from "./forms.js";
+import { anyText, anything, count, digest, exactly, exactObject, listOf, moment, nullable, oneOf, pointer, text, type Read } from "./forms.js";
 import type { Keys } from "./keys.js";
 import { genuine } from "./tokens.js";
 
@@ -17,10 +17,10 @@ const pieceChars = 16_384;
 const sealedForm = exactObject(
   {
     version: count, timestamp: moment, tokenBudget: nullable(count), tokens: count, payload: anything,
-    truncated: listOf(exactObject({ pointer: anything, how: oneOf("dropped", "cut") })), transition: digest,
+    truncated: listOf(exactObject({ pointer, how: oneOf("dropped", "cut") })), transition: digest,
     signature: text,
   },
-  { hmac: exactObject({ alg: oneOf("HS256"), epoch: moment, value: anything }) },
+  { hmac: exactObject({ alg: oneOf("HS256"), epoch: moment, value: anyText }) },
 );
 type Sealed = Read<typeof sealedForm>;
 
@@ -125,7 +125,7 @@ async function checkHmac(sealed: Sealed, envelope: JsonObject, claims: EnvelopeC
   if (raw === undefined) throw invalidArgument("secrets", "state the node's secrets, or ANY");
   const bare = Object.fromEntries(Object.entries(envelope).filter(([name]) => name !== "hmac"));
   const message = canonical({ envelope: bare, epoch: mac.epoch, node: claims.node, thread: claims.thread });
-  const value = isObject(envelope["hmac"]) && typeof mac.value === "string" ? unbase64url(mac.value) : undefined;
+  const value = unbase64url(mac.value);
   const signed = joined(utf8("countersign.envelope-mac.v1\0"), message);
   const isGenuine = value !== undefined && (await isHmac(raw, value, signed));
   must(isGenuine, "hmac_mismatch", "its HMAC is not the one of this envelope and its node's secret");

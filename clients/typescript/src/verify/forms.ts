@@ -33,23 +33,38 @@ function shaped(shape: RegExp): Reader<string> {
   return that((value) => typeof value === "string" && shape.test(value));
 }
 
-const month = "(0[1-9]|1[0-2])";
-const day = "(0[1-9]|[12][0-9]|3[01])";
-
 export const text = shaped(/^[^]+$/);
 export const anyText: Reader<string> = that((value) => typeof value === "string");
 export const name = shaped(/^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/);
 export const digest = shaped(/^sha256:[0-9a-f]{64}$/);
 // 16 bytes in base64url: the last character has two significant bits.
 export const jti = shaped(/^[A-Za-z0-9_-]{21}[AQgw]$/);
-export const moment = shaped(
-  new RegExp(`^[0-9]{4}-${month}-${day}T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\\.[0-9]{3}Z$`),
-);
-export const count: Reader<number> = that((value) => Number.isSafeInteger(value) && (value as number) >= 0);
+export const moment: Reader<string> = that((value) => typeof value === "string" && isMoment(value));
+export const count: Reader<number> = that((value) => isCount(value, Number.MAX_SAFE_INTEGER));
+/** Reads the number of a stage or an attempt, which has 32 bits. */
+export const shortCount: Reader<number> = that((value) => isCount(value, 0xffff_ffff));
+/** Reads a JSON Pointer. The empty one is the root. */
+export const pointer: Reader<string> = that((value) => typeof value === "string" && isPointer(value));
 export const flag: Reader<boolean> = that((value) => typeof value === "boolean");
 export const isTrue: Reader<true> = that((value) => value === true);
 export const anything: Reader<Json> = (value) => value;
+export const present: Reader<Json> = that((value) => value !== null);
 export const anyObject: Reader<{ readonly [key: string]: Json }> = that(isObject);
+
+function isCount(value: Json, most: number): boolean {
+  return Number.isSafeInteger(value) && (value as number) >= 0 && (value as number) <= most;
+}
+
+/** Returns whether a text is the one spelling of a time in UTC with milliseconds, on a day that exists. */
+function isMoment(text: string): boolean {
+  const date = new Date(text);
+  // A longer text has a year with a sign.
+  return text.length === 24 && !Number.isNaN(date.getTime()) && date.toISOString() === text;
+}
+
+function isPointer(text: string): boolean {
+  return (text === "" || text.startsWith("/")) && !/~(?![01])/.test(text);
+}
 
 /** Reads one of these texts. */
 export function oneOf<const T extends string>(...texts: readonly T[]): Reader<T> {

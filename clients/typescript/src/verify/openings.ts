@@ -2,8 +2,8 @@
 
 import { must, refused } from "../errors.js";
 import { canonical, isSame } from "../json/canonical.js";
-import { isList, isObject, member, type Json, type JsonObject } from "../json/value.js";
-import { joined, tagged, taggedJson, unbase64url } from "./encoding.js";
+import { isList, isObject, levelsMax, type Json, type JsonObject } from "../json/value.js";
+import { joined, tagged, taggedJson, unbase64url, type Bytes } from "./encoding.js";
 
 const saltBytes = 32;
 
@@ -39,14 +39,15 @@ interface Found {
 
 /** Computes the commitment of an opening's node from its shown parts. */
 export async function commitment(node: Json): Promise<string> {
+  checkNode(node, 0);
   return (await tree(node)).root;
 }
 
 /** Checks that an opening is one of these two roots, and returns everything that differs. */
 export async function checkOpening(opening: Json, fromRoot: string, toRoot: string): Promise<Difference> {
-  if (!isObject(opening) || Object.keys(opening).sort().join() !== "from,to") throw refused("opening", "not from and to");
-  const before = await tree(opening["from"] as Json);
-  const after = await tree(opening["to"] as Json);
+  checkOpeningForm(opening);
+  const before = await tree(opening.from);
+  const after = await tree(opening.to);
   must(before.root === fromRoot, "root_mismatch", "from opens another state");
   must(after.root === toRoot, "root_mismatch", "to opens another state");
   const found: Found = { changed: [], setAgain: [], hidden: [] };
@@ -54,27 +55,50 @@ export async function checkOpening(opening: Json, fromRoot: string, toRoot: stri
   return found;
 }
 
-async function tree(node: Json): Promise<Tree> {
-  const none = { members: new Map<string, Tree>(), value: null, salt: "" };
+/** Throws unless an opening has two nodes of known forms. Their roots are not computed. */
+export function checkOpeningForm(opening: Json): asserts opening is { readonly from: Json; readonly to: Json } {
+  if (!isObject(opening) || Object.keys(opening).sort().join() !== "from,to") throw refused("opening", "not from and to");
+  checkNode(opening["from"] as Json, 0);
+  checkNode(opening["to"] as Json, 0);
+}
+
+function checkNode(node: Json, level: number): void {
+  if (level > levelsMax) throw refused("too_deep", `more than ${levelsMax} levels`);
   if (typeof node === "string") {
     must(/^sha256:[0-9a-f]{64}$/.test(node), "opening", "a commitment in no known form");
-    return { ...none, root: node, kind: "bare" };
+    return;
   }
-  const names = isObject(node) ? Object.keys(node).sort().join() : "";
-  const part = node as JsonObject;
-  if (names === "salt,value") return leaf(part["value"] as Json, part["salt"] as Json);
-  const inner = names === "object" || names === "array" ? member(part, names) : undefined;
-  if (names === "object" && isObject(inner) && Object.keys(inner).length > 0) {
-    const members = await trees(Object.entries(inner));
+  const part: JsonObject = isObject(node) ? node : {};
+  const names = Object.keys(part).sort().join();
+  const { salt, object, array } = part;
+  if (names === "salt,value") {
+    const raw = typeof salt === "string" ? unbase64url(salt) : undefined;
+    must(raw?.length === saltBytes, "opening", "a salt has 32 bytes");
+  } else if (names === "object" && isObject(object)) {
+    for (const item of Object.values(object)) checkNode(item, level + 1);
+  } else if (names === "array" && isList(array)) {
+    for (const item of array) checkNode(item, level + 1);
+  } else {
+    throw refused("opening", "a node of no known form");
+  }
+}
+
+/** Returns the tree of a node of a known form. Throws if it has no root. */
+async function tree(node: Json): Promise<Tree> {
+  const none = { members: new Map<string, Tree>(), value: null, salt: "" };
+  if (typeof node === "string") return { ...none, root: node, kind: "bare" };
+  const { value, salt, object, array } = node as JsonObject;
+  if (value !== undefined) return leaf(value, salt as string);
+  const isContainer = (found: Json | undefined) => typeof found === "object" && found !== null && Object.keys(found).length > 0;
+  must(isContainer(object ?? array), "root_mismatch", "an empty object or array is a leaf with a salt");
+  if (isObject(object)) {
+    const members = await trees(Object.entries(object));
     const roots = Object.fromEntries(Array.from(members, ([key, it]) => [key, it.root]));
     return { ...none, root: await taggedJson("countersign.object.v1", roots), kind: "object", members };
   }
-  if (names === "array" && isList(inner) && inner.length > 0) {
-    const members = await trees(inner.map((item, index) => [String(index), item]));
-    const roots = Array.from(members.values(), (it) => it.root);
-    return { ...none, root: await taggedJson("countersign.array.v1", roots), kind: "array", members };
-  }
-  throw refused("opening", "a node of no known form");
+  const members = await trees((array as readonly Json[]).map((item, index) => [String(index), item]));
+  const roots = Array.from(members.values(), (it) => it.root);
+  return { ...none, root: await taggedJson("countersign.array.v1", roots), kind: "array", members };
 }
 
 async function trees(entries: readonly (readonly [string, Json])[]): Promise<ReadonlyMap<string, Tree>> {
@@ -83,14 +107,11 @@ async function trees(entries: readonly (readonly [string, Json])[]): Promise<Rea
   return found;
 }
 
-async function leaf(value: Json, salt: Json): Promise<Tree> {
-  const raw = typeof salt === "string" ? unbase64url(salt) : undefined;
+async function leaf(value: Json, salt: string): Promise<Tree> {
   const isScalar = typeof value !== "object" || value === null || Object.keys(value).length === 0;
-  if (raw?.length !== saltBytes || !isScalar) {
-    throw refused("opening", "a leaf is a scalar, {} or [], under 32 bytes of salt");
-  }
-  const root = await tagged("countersign.leaf.v1", joined(raw, canonical(value)));
-  return { root, kind: "leaf", members: new Map(), value, salt: salt as string };
+  must(isScalar, "root_mismatch", "a leaf is a scalar, {} or []");
+  const root = await tagged("countersign.leaf.v1", joined(unbase64url(salt) as Bytes, canonical(value)));
+  return { root, kind: "leaf", members: new Map(), value, salt };
 }
 
 function compare(found: Found, path: string, before: Tree | undefined, after: Tree | undefined): void {

@@ -4,14 +4,14 @@ import { refused } from "../errors.js";
 import type { Json } from "../json/value.js";
 import { checkFork, fork, join } from "./branches.js";
 import {
-  anything, count, digest, exactly, exactObject, fits, Malformed, moment, name, nullable, oneOf, type Read,
+  anything, count, digest, exactly, exactObject, fits, Malformed, moment, name, nullable, oneOf, shortCount, type Read,
 } from "./forms.js";
 
 const form = exactObject(
   {
     type: oneOf("create", "fork", "propose", "edit", "reaffirm", "rollback", "join", "confirm"),
     flow: name, thread: name, policy: digest, version: count, parent: nullable(digest), node: nullable(name),
-    principal: name, proposal: name, attempt: nullable(count), from: digest, to: digest, tool: anything, usage: anything,
+    principal: name, proposal: name, attempt: nullable(shortCount), from: digest, to: digest, tool: anything, usage: anything,
     rationale: nullable(digest), supersedes: nullable(digest), restores: nullable(digest), write_id: nullable(name),
     proposed_at: moment,
   },

@@ -31,17 +31,18 @@ export interface Genuine<K extends TokenKind> {
 export async function genuine<K extends TokenKind>(kind: K, token: unknown, keys: Keys): Promise<Genuine<K>> {
   if (!(keys instanceof Keys)) throw refused("jwks", "Use the keys that Keys.read returns.");
   const parts = partsOf(token, tokenKinds[kind].typ);
+  const claims = claimsOf(kind, parts.payload);
   const key = keys.named(parts.kid);
   if (key === undefined || key.status === "next" || key.status === "revoked") {
     throw refused("unknown_key", "no key of that name signs, or signed, tokens");
   }
   must(await isSigned(key.raw, parts.signature, parts.signed), "signature_invalid", "not signed by that key");
-  return { claims: claimsOf(kind, parts.payload), key };
+  return { claims: whole(kind, claims), key };
 }
 
 /** Returns a token's claims without checking its signature, only for comparison with known values. */
 export function unverifiedClaims<K extends TokenKind>(kind: K, token: unknown): Claims<K> {
-  return claimsOf(kind, partsOf(token, tokenKinds[kind].typ).payload);
+  return whole(kind, claimsOf(kind, partsOf(token, tokenKinds[kind].typ).payload));
 }
 
 /** Returns whether a key signed these bytes, by the strict rules. */
@@ -63,6 +64,12 @@ function claimsOf<K extends TokenKind>(kind: K, payload: Bytes): Claims<K> {
   const found = read(payload);
   must(isEqual(canonical(found), payload), malformed, "its claims are not in canonical form");
   return exactly<unknown>(tokenKinds[kind].reader, found, malformed) as Claims<K>;
+}
+
+/** Returns claims that do not contradict each other. */
+function whole<K extends TokenKind>(kind: K, claims: Claims<K>): Claims<K> {
+  exactly((it) => tokenKinds[kind].whole(it as never), claims as unknown as Json, malformed);
+  return claims;
 }
 
 /** Returns the parts of a token in its one spelling. */

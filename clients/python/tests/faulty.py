@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -32,7 +34,25 @@ class Lose:
 class Changed:
     """The gateway is asked, and its answer is changed."""
 
-    change: Callable[[Any], None]
+    change: Callable[[Any], object]
+
+
+@dataclass
+class Before:
+    """The gateway is asked after this call."""
+
+    call: Callable[[], object]
+
+
+def cancelling(cancel: Callable[[], object]) -> Before:
+    """Cancels a caller in the running event loop, which has time to act on it before the gateway is asked."""
+    loop = asyncio.get_running_loop()
+
+    def call() -> None:
+        loop.call_soon_threadsafe(cancel)
+        time.sleep(0.3)
+
+    return Before(call)
 
 
 @dataclass
@@ -42,7 +62,7 @@ class Between:
     url: str = ""
     asked: list[tuple[str, str]] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
-    todo: deque[Instead | Lose | Changed | None] = field(default_factory=deque)
+    todo: deque[Instead | Lose | Changed | Before | None] = field(default_factory=deque)
     # A part of each path that the gateway gets, and its replacement.
     renames: tuple[str, str] = ("", "")
 
@@ -73,6 +93,8 @@ def between(gateway: str) -> Iterator[Between]:
             step = state.todo.popleft() if state.todo else None
             if isinstance(step, Instead):
                 return self.say(step.status, step.body, step.headers)
+            if isinstance(step, Before):
+                step.call()
             kept = {key: value for key, value in self.headers.items() if key.lower() not in ("host", "connection")}
             with httpx.Client(trust_env=False, timeout=60) as http:
                 found = http.request(

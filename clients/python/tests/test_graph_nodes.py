@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 from collections.abc import AsyncIterator, Iterator
+from contextlib import nullcontext
 from pathlib import Path
+from threading import main_thread
 from typing import Any
 
 import pytest
@@ -13,7 +16,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.types import Command, RetryPolicy, interrupt
 
 from conftest import STATE, Flow
-from countersign import Denied, Held, Invalid
+from countersign import AsyncClient, Client, Denied, Held, Invalid
 from countersign.langgraph import (
     NotConfirmed,
     Pointer,
@@ -23,6 +26,7 @@ from countersign.langgraph import (
     head,
 )
 from countersign.verify import Keys, Refused
+from faulty import Changed, between, cancelling
 from graphs import Graph
 from runs import another_approval
 from state import Ledger, State
@@ -125,6 +129,55 @@ def test_a_write_that_cannot_be_confirmed_is_named(own_flow: Flow) -> None:
     with pytest.raises(NotConfirmed) as no:
         one_node(pay).invoke({"countersign": pointer}, {"configurable": {"thread_id": thread}})
     assert [no.value.write_id] == ids
+
+
+@pytest.mark.parametrize(
+    ("at", "written", "again"), [("start", False, ""), ("verify", False, "already_used"), ("confirm", True, "not_head")]
+)
+def test_a_cancelled_run_reports_a_write_whose_outcome_is_known(flow: Flow, at: str, written: bool, again: str) -> None:
+    """The run is cancelled before anything is sent, when the gateway is asked, or when the body has written."""
+    thread, pointer = approved_pointer(flow)
+    ran: list[str] = []
+
+    async def scenario() -> None:
+        with between(flow.gateway.url) as proxy:
+            async with AsyncClient(proxy.url, flow.tokens["writer"]) as writer:
+                task = asyncio.current_task()
+                assert task is not None
+                if at == "start":
+                    task.cancel()
+                elif at == "verify":
+                    proxy.todo.append(cancelling(task.cancel))
+
+                @guarded_writer(writer, thread=lambda state: thread)
+                async def pay(view: dict[str, Any], write: Write) -> None:
+                    ran.append(write.write_id)
+                    task.cancel()
+
+                await pay({"countersign": pointer})
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(scenario())
+    found = flow.host.thread(thread)
+    assert (len(ran), found.status, found.version) == (written, "open", 1 + written)
+    pay = guarded_writer(flow.writer, thread=lambda state: thread)(lambda view, write: None)
+    with pytest.raises(Denied, match=again) if again else nullcontext():
+        pay({"countersign": pointer})
+
+
+def test_a_run_that_is_interrupted_before_its_body_aborts_the_write(flow: Flow) -> None:
+    thread, pointer = approved_pointer(flow)
+    ran: list[str] = []
+
+    def interrupt(body: Any) -> None:
+        signal.pthread_kill(main_thread().ident or 0, signal.SIGINT)
+
+    with between(flow.gateway.url) as proxy, Client(proxy.url, flow.tokens["writer"]) as writer:
+        proxy.todo.append(Changed(interrupt))
+        pay = guarded_writer(writer, thread=lambda state: thread)(lambda view, write: ran.append(write.write_id))
+        with pytest.raises(KeyboardInterrupt):
+            pay({"countersign": pointer})
+    assert (ran, flow.host.thread(thread).status) == ([], "open")
 
 
 @pytest.mark.parametrize("said", [True, ["row 1"], {"row": 2**60 + 1}, {"row": float("nan")}], ids=str)

@@ -13,8 +13,9 @@ import anyio
 import pytest
 
 from calling import Desk
-from countersign import ApprovalRequest
+from countersign import ApprovalRequest, AsyncClient, Client, _requests
 from countersign.tools import countersigned
+from faulty import Changed, between, cancelling
 from test_tools import outcome
 
 
@@ -174,3 +175,74 @@ def test_an_awaited_call_that_is_cancelled_while_it_waits_is_cancelled(desk: Des
 
     asyncio.run(scenario())
     assert (desk.instance.request(asked[0]).status, runs) == ("pending" if keyed else "cancelled", [])
+
+
+def never(runs: list[int]) -> Callable[..., Coroutine[Any, Any, None]]:
+    async def search() -> None:
+        runs.append(1)
+
+    return search
+
+
+@pytest.mark.parametrize("by", ["task", "scope"])
+def test_a_call_that_is_cancelled_while_it_uses_its_approval_reports_that_it_did_not_run(desk: Desk, by: str) -> None:
+    runs: list[int] = []
+    key = desk.key()
+
+    async def scenario() -> None:
+        with between(desk.gateway.url) as proxy:
+            async with AsyncClient(proxy.url, desk.token) as client:
+                task = asyncio.current_task()
+                assert task is not None
+                with anyio.CancelScope() as scope:
+                    cancel = task.cancel if by == "task" else scope.cancel
+                    proxy.todo.extend([None, cancelling(cancel)])
+                    await countersigned(client, tool="search", key=lambda: key)(never(runs))()
+                raise asyncio.CancelledError
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(scenario())
+    request = desk.instance.create_request("search", {}, idempotency_key=key, timeout="600s")
+    assert (outcome(desk, request.id), runs) == (("failed", "CancelledError, before the call ran"), [])
+
+
+def test_a_call_that_is_interrupted_while_it_uses_its_approval_reports_that_it_did_not_run(desk: Desk) -> None:
+    runs: list[int] = []
+    key = desk.key()
+
+    def interrupt(body: Any) -> None:
+        signal.pthread_kill(main_thread().ident or 0, signal.SIGINT)
+
+    with between(desk.gateway.url) as proxy, Client(proxy.url, desk.token) as client:
+        proxy.todo.extend([None, Changed(interrupt)])
+        with pytest.raises(KeyboardInterrupt):
+            countersigned(client, tool="search", key=lambda: key)(lambda: runs.append(1))()
+    request = desk.instance.create_request("search", {}, idempotency_key=key, timeout="600s")
+    assert (outcome(desk, request.id), runs) == (("failed", "KeyboardInterrupt, before the call ran"), [])
+
+
+def test_a_call_that_is_cancelled_before_it_uses_its_approval_does_not_use_it(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs: list[int] = []
+    key = desk.key()
+    create = _requests.create_request
+
+    async def scenario() -> None:
+        task = asyncio.current_task()
+        assert task is not None
+
+        def cancelled(*args: Any, **kwargs: Any) -> Any:
+            found = yield from create(*args, **kwargs)
+            task.cancel()
+            return found
+
+        monkeypatch.setattr(_requests, "create_request", cancelled)
+        async with desk.gateway.async_client(desk.token) as client:
+            await countersigned(client, tool="search", key=lambda: key)(never(runs))()
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(scenario())
+    monkeypatch.undo()
+    assert runs == []
+    assert countersigned(desk.instance, tool="search", key=lambda: key)(lambda: "ran")() == "ran"

@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import logging
 import os
+import re
 import subprocess
 import sys
 import time
@@ -24,6 +25,7 @@ from calling import POLICY, Desk
 from countersign import AnswerMismatch, ApprovalRequest, AsyncClient, Client, Invalid, Unreachable
 from countersign._unchecked import claim
 from countersign.tools import CallRefused, countersigned
+from countersign.tools._refused import CODES
 from faulty import Changed, Instead, between
 
 DYING = Path(__file__).parent / "dying_tool.py"
@@ -111,11 +113,21 @@ def test_a_call_that_the_policy_refuses_does_not_run(desk: Desk) -> None:
     assert (refused.value.code, runs) == ("denied", [])
 
 
-def test_an_undecided_call_expires(desk: Desk) -> None:
-    ledger = Ledger(desk, timeout_secs=1)
+@pytest.mark.parametrize("keyed", [False, True])
+def test_an_undecided_call_expires(desk: Desk, keyed: bool) -> None:
+    how: dict[str, Any] = {"key": lambda amount: desk.key()} if keyed else {}
+    ledger = Ledger(desk, timeout_secs=1, **how)
     with pytest.raises(CallRefused) as refused:
         ledger.refund(42)
-    assert (refused.value.code, ledger.runs) == ("expired", [])
+    assert (refused.value.code, "with a new key" in str(refused.value), ledger.runs) == ("expired", keyed, [])
+
+
+@pytest.mark.parametrize("code", sorted(CODES - {"idempotency_conflict"}))
+def test_a_call_without_a_key_is_not_advised_about_its_key(code: str) -> None:
+    """Only a call with a key can have another call's key."""
+    with_key, without = (CallRefused(code, "refund", keyed=keyed) for keyed in (True, False))
+    assert re.sub(r",? with (a new|the same) key", "", str(with_key)) == str(without)
+    assert "key" not in str(without)
 
 
 def test_an_undecided_call_continues_with_its_key(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:

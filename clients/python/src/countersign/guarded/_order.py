@@ -1,18 +1,19 @@
 """The order of a guarded write, and the consequence of each failure.
 
-A `Doing` is a generator, like the client's plans. It yields a `Step`, receives its result or its exception, and returns
-the outcome. So the order is written once, and the caller blocks or awaits.
+Each step gets the hands of a writer: its `database`, its `client`, and `once`, which runs one attempt: a transaction
+with the guard, the body and its result.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timezone
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING
 
 from countersign import _names as names
+from countersign._ordered import Order
 from countersign._unchecked import NoToken, claim
 from countersign.answers import Ended, Verified
 from countersign.errors import CountersignError, Json, Malformed, ReceiptMismatch, UnexpectedAnswer
@@ -23,29 +24,11 @@ from ._errors import GaveWay, GuardRefused, OutcomeUnknown
 if TYPE_CHECKING:
     from countersign.verify import Keys
 
-T = TypeVar("T")
 Result = Mapping[str, Json] | None
 # After so many conflicts in a row, an attempt within the lease is unlikely to succeed.
 TRIES = 5
 
 log = logging.getLogger("countersign")
-
-
-class Hands(Protocol):
-    """The operations of a step, blocking or awaited."""
-
-    @property
-    def database(self) -> Any: ...
-
-    @property
-    def client(self) -> Any: ...
-
-    def once(self, it: Pass, verified: Verified) -> Any:
-        """Runs one attempt: a transaction with the guard, the body and its result."""
-
-
-Step = Callable[[Hands], Any]
-Doing = Generator[Step, Any, T]
 
 
 @dataclass(frozen=True)
@@ -90,7 +73,7 @@ def target(thread: str, transition: str, write_id: str) -> Target:
     )
 
 
-def write(job: Job) -> Doing[Written]:
+def write(job: Job) -> Order[Written]:
     """Looks for the write, calls `verify`, passes the guard with the body, and confirms."""
     before: Found | None = yield lambda it: it.database.look(job.target)
     if before is not None:
@@ -110,7 +93,7 @@ def write(job: Job) -> Doing[Written]:
     return (yield from _confirmed(job.target, result, by_this_call=True))
 
 
-def settle(it: Target, reason: str) -> Doing[Ended]:
+def settle(it: Target, reason: str) -> Order[Ended]:
     """Finds out how the write ended, and reports it."""
     found: Found | None = yield lambda by: by.database.settle(it, None)
     if found is not None:
@@ -121,7 +104,7 @@ def settle(it: Target, reason: str) -> Doing[Ended]:
     return aborted
 
 
-def _tried(passing: Pass, verified: Verified) -> Doing[Result]:
+def _tried(passing: Pass, verified: Verified) -> Order[Result]:
     left, in_body = TRIES, False
     while True:
         left -= 1
@@ -135,7 +118,7 @@ def _tried(passing: Pass, verified: Verified) -> Doing[Result]:
             return result
 
 
-def _given_way(it: Target, error: GaveWay) -> Doing[Found]:
+def _given_way(it: Target, error: GaveWay) -> Order[Found]:
     """Returns the write, if the body committed by itself before the database gave way. Otherwise every attempt was
     rolled back, and `error` is raised without settling, so that the call can be repeated."""
     try:
@@ -151,7 +134,7 @@ def _given_way(it: Target, error: GaveWay) -> Doing[Found]:
     return stood
 
 
-def _after(it: Target, verified: Verified, error: Exception) -> Doing[Found]:
+def _after(it: Target, verified: Verified, error: Exception) -> Order[Found]:
     """Returns this write, if it is in the database. Otherwise it is prevented and aborted, and `error` is raised."""
     try:
         stood: Found | None = yield lambda by: by.database.settle(it, verified.fence)
@@ -172,7 +155,7 @@ def _after(it: Target, verified: Verified, error: Exception) -> Doing[Found]:
     raise error
 
 
-def _confirmed(it: Target, result: Result, *, by_this_call: bool) -> Doing[Written]:
+def _confirmed(it: Target, result: Result, *, by_this_call: bool) -> Order[Written]:
     try:
         ended: Ended = yield lambda by: by.client.confirm(it.write_id, result=result or {})
     except (Malformed, names.Invalid) as unsaid:

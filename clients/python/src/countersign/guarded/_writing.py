@@ -4,23 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from countersign._client import AsyncClient, Client
 from countersign._finished import finished
+from countersign._ordered import awaited, blocked
 from countersign.answers import Ended, Verified
 from countersign.errors import Json
 
 from . import _order
 from ._databases import AwaitedDatabase, Database, Pass, awaited_database_of, database_of, told_as
-from ._order import Doing, Job, Result, Written
+from ._order import Job, Result, Written
 
 if TYPE_CHECKING:
     from countersign.verify import Keys
 
 C = TypeVar("C")
-T = TypeVar("T")
 INTERRUPTED = "the writer was interrupted, and its database has no such write"
 
 
@@ -51,7 +50,7 @@ def guarded_write(
     is written, and the gateway is not notified.
     """
     job = Job(_order.target(thread, transition, write_id), receipt, expect, keys)
-    return _carried_out(_order.write(job), _Blocking(database_of(connection), client, body))
+    return blocked(_order.write(job), _Blocking(database_of(connection), client, body))
 
 
 def settle(
@@ -71,7 +70,7 @@ def settle(
     database. Safe while another writer runs: the first of the two wins.
     """
     doing = _order.settle(_order.target(thread, transition, write_id), reason)
-    return _carried_out(doing, _Blocking(database_of(connection), client))
+    return blocked(doing, _Blocking(database_of(connection), client))
 
 
 async def aguarded_write(
@@ -92,7 +91,7 @@ async def aguarded_write(
     same call.
     """
     job = Job(_order.target(thread, transition, write_id), receipt, expect, keys)
-    return await _awaited(_order.write(job), _Awaiting(awaited_database_of(connection), client, body))
+    return await awaited(_order.write(job), _Awaiting(awaited_database_of(connection), client, body))
 
 
 async def asettle(
@@ -106,35 +105,7 @@ async def asettle(
 ) -> Ended:
     """The awaited variant of `settle`, on an `AsyncConnection` of psycopg."""
     doing = _order.settle(_order.target(thread, transition, write_id), reason)
-    return await _awaited(doing, _Awaiting(awaited_database_of(connection), client))
-
-
-def _carried_out(doing: Doing[T], hands: _Blocking) -> T:
-    go: Callable[[], Any] = partial(next, doing)
-    while True:
-        try:
-            step = go()
-        except StopIteration as done:
-            found: T = done.value
-            return found
-        try:
-            go = partial(doing.send, step(hands))
-        except Exception as error:  # the order decides what follows
-            go = partial(doing.throw, error)
-
-
-async def _awaited(doing: Doing[T], hands: _Awaiting) -> T:
-    go: Callable[[], Any] = partial(next, doing)
-    while True:
-        try:
-            step = go()
-        except StopIteration as done:
-            found: T = done.value
-            return found
-        try:
-            go = partial(doing.send, await step(hands))
-        except Exception as error:  # the order decides what follows
-            go = partial(doing.throw, error)
+    return await awaited(doing, _Awaiting(awaited_database_of(connection), client))
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, overload
 from langgraph.errors import GraphBubbleUp
 
 from countersign import AsyncClient, Client, _calls
-from countersign._finished import finished
 from countersign._names import Invalid
+from countersign._ordered import AwaitingHands, BlockingHands, Order, awaited, blocked
 from countersign._plans import Core, Plan
 from countersign._unchecked import NoToken, claim
 from countersign._verifying import verify
@@ -23,7 +23,7 @@ from countersign.answers import Ended, Verified
 from countersign.errors import CountersignError, Denied, Json, Malformed, UnexpectedAnswer
 
 from ._nodes import AsyncNode, Node, Update, named_as
-from ._pointer import CHANNEL, State, ThreadOf, of_run, pointer_of
+from ._pointer import CHANNEL, Pointer, State, ThreadOf, of_run, pointer_of
 
 if TYPE_CHECKING:
     from countersign.verify import Keys
@@ -64,39 +64,66 @@ class _Writer:
     approved_only: bool
     keys: Keys | None
 
-    def begin(self, core: Core, state: State, thread: str) -> Plan[tuple[Write, Verified]]:
-        """Calls `verify` right before the body runs. Raises unless the write is clearly allowed."""
+    def order(self, core: Core, state: State, body: Callable[..., Any]) -> Order[Update]:
+        """Calls `verify`, runs the body and confirms."""
+        thread = self.thread(state)
         pointer = pointer_of(state, self.channel)
+        # A new name for each run of the node, because a second run is another write.
+        write_id = str(uuid.uuid4())
+        yield lambda it: it.checkpoint()
+        try:
+            yes: Verified = yield lambda it: it.to_the_end(self.allowed(core, thread, pointer, write_id))
+        except (Exception, GeneratorExit):  # the gateway refused, or the coroutine is closed and cannot report
+            raise
+        except BaseException as error:
+            # The gateway may have allowed the write, and the body did not run.
+            aborted = self.aborted(core, write_id, error)
+            yield lambda it: it.to_the_end(aborted)
+            raise
+        write = Write(thread, pointer["transition"], write_id, yes.fence, yes.lease_expires_at)
+        try:
+            result = yield lambda it: it.body(lambda: body(yes.view, write))
+        except Exception as error:
+            given_up = self.given_up(core, write_id, error)
+            yield lambda it: it.to_the_end(given_up)
+            raise
+        update: Update = yield lambda it: it.to_the_end(self.confirmed(core, write_id, result))
+        return update
+
+    def allowed(self, core: Core, thread: str, pointer: Pointer, write_id: str) -> Plan[Verified]:
+        """Calls `verify` right before the body runs. Raises unless the write is clearly allowed."""
         receipt = pointer.get("receipt")
         if self.approved_only and receipt is None:
             raise Denied(
                 status=403, code="receipt_missing", detail="the run has no approval, and this writer requires one"
             )
-        # A new name for each run of the node, because a second run is another write.
-        write_id = str(uuid.uuid4())
         yes = yield from verify(
             core, thread=thread, transition=pointer["transition"], write_id=write_id, receipt=receipt, keys=self.keys
         )
         if self.approved_only and _receipt_of(yes) is None:
             yield from _calls.abort(core, write_id, reason="this writer writes only approved versions")
             raise Denied(status=403, code="receipt_missing", detail="the version of the run is not approved")
-        return Write(thread, pointer["transition"], write_id, yes.fence, yes.lease_expires_at), yes
+        return yes
 
-    def given_up(self, core: Core, write: Write, error: Exception) -> Plan[None]:
-        """Reports that nothing was written. If the report fails, the lease expires, and the body's error is raised."""
+    def aborted(self, core: Core, write_id: str, error: BaseException) -> Plan[None]:
+        """Reports that nothing was written. If the report fails, the lease expires."""
         with contextlib.suppress(CountersignError):
-            yield from _calls.abort(core, write.write_id, reason=_said(error))
+            yield from _calls.abort(core, write_id, reason=_said(error))
+
+    def given_up(self, core: Core, write_id: str, error: Exception) -> Plan[None]:
+        """Aborts the write of a body that raised."""
+        yield from self.aborted(core, write_id, error)
         if isinstance(error, GraphBubbleUp):
             # The run would wait, and resume with an expired write.
             raise Invalid("body", "a writer cannot interrupt the run: interrupt in a node before it") from None
 
-    def confirmed(self, core: Core, write: Write, result: object) -> Plan[Update]:
+    def confirmed(self, core: Core, write_id: str, result: object) -> Plan[Update]:
         """Reports the write, whatever the body returned."""
         try:
-            return self.update((yield from _told(core, write.write_id, result)))
+            return self.update((yield from _told(core, write_id, result)))
         except CountersignError as error:
-            log.error("%s is written and not confirmed (%s)", write.write_id, type(error).__name__)
-            raise NotConfirmed(write.write_id) from error
+            log.error("%s is written and not confirmed (%s)", write_id, type(error).__name__)
+            raise NotConfirmed(write_id) from error
 
     def update(self, ended: Ended) -> Update:
         """Returns the pointer after the write."""
@@ -129,7 +156,7 @@ def _receipt_of(yes: Verified) -> object:
 
 def _said(error: BaseException) -> str:
     """Returns the kind of an error only, because its text can contain values."""
-    return f"the body raised {type(error).__name__}"
+    return f"nothing was written: {type(error).__name__}"
 
 
 @overload
@@ -163,7 +190,8 @@ def guarded_writer(
     The gateway is asked right before the body runs. The body receives the gateway's view of the approved version, and
     not the graph's state. Its result is confirmed as the writer's result. If it raises, the write is aborted, so let it
     raise only if nothing was written. A body that returns an awaitable or a generator has not run, and counts as one
-    that raised. If the interpreter dies or the task is cancelled, nothing is reported.
+    that raised. If the run is cancelled or interrupted before the body runs, the write is aborted. If that happens in
+    the body, nothing is reported, because the body may have written. After the body, the write is confirmed first.
 
     With `approved_only=False` it also writes versions that need no receipt. With `keys` (of `countersign.verify`) the
     gateway's permission must be signed by one of them.
@@ -181,27 +209,13 @@ def guarded_writer(
 
 def _blocking(client: Client, writer: _Writer, body: Body) -> Node:
     def node(state: Any) -> Update:
-        core = client._settings.core
-        write, yes = client._run(writer.begin(core, state, writer.thread(state)))
-        try:
-            result = finished(body(yes.view, write))
-        except Exception as error:
-            client._run(writer.given_up(core, write, error))
-            raise
-        return client._run(writer.confirmed(core, write, result))
+        return blocked(writer.order(client._settings.core, state, body), BlockingHands(client))
 
     return node
 
 
 def _awaiting(client: AsyncClient, writer: _Writer, body: AsyncBody) -> AsyncNode:
     async def node(state: Any) -> Update:
-        core = client._settings.core
-        write, yes = await client._run(writer.begin(core, state, writer.thread(state)))
-        try:
-            result = finished(await body(yes.view, write))
-        except Exception as error:
-            await client._run(writer.given_up(core, write, error))
-            raise
-        return await client._run(writer.confirmed(core, write, result))
+        return await awaited(writer.order(client._settings.core, state, body), AwaitingHands(client))
 
     return node

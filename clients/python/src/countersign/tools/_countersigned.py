@@ -1,4 +1,4 @@
-"""The decorator. Its order is written once, as plans, and the wrappers block or await."""
+"""The decorator. Its order is written once, and the wrappers block or await."""
 
 from __future__ import annotations
 
@@ -7,20 +7,18 @@ import functools
 import inspect
 import logging
 import uuid
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 
-import anyio
-
 from countersign import _requests
 from countersign._client import AsyncClient, Client
-from countersign._finished import finished
 from countersign._names import Invalid, key, whole
+from countersign._ordered import AwaitingHands, BlockingHands, Order, awaited, blocked
 from countersign._plans import Core, Plan
 from countersign._verifying import must_be_keys
 from countersign.errors import Conflict, CountersignError, StillHeld
-from countersign.resources import ApprovalRequest, Consumption
+from countersign.resources import ApprovalRequest
 
 from ._arguments import Arguments, Call
 from ._refused import CODES, CallRefused
@@ -144,52 +142,61 @@ class _Asking:
 
 @dataclass
 class _Asked:
-    """One call of the function. `pending` is its undecided request, if no other process can continue it."""
+    """One call of the function."""
 
     asking: _Asking
     core: Core
     made: Call
     key: str
+    # The undecided request, if no other process can continue it.
     pending: str | None = None
+    # The request whose approval is used, or may be, because the call was interrupted before the answer.
+    used: str | None = None
+    ran: bool = False
 
-    def approved(self) -> Plan[Consumption]:
-        """Asks, waits and uses the approval. Raises if the call may not run."""
+    def order(self, function: Callable[..., Any]) -> Order[Any]:
+        """Asks, waits, uses the approval, runs the function and reports. Raises if the call may not run."""
+
+        def run() -> Any:
+            self.ran = True
+            return self.made.run(function)
+
         try:
-            return (yield from self._approved())
-        except Conflict as refused:
-            if refused.code not in CODES:
-                raise
-            raise CallRefused(refused.code, self.asking.tool, note=refused.detail) from refused
+            found = yield lambda it: it.run(self.decided())
+            # A call that is cancelled by now does not use its approval. Later, its use needs an answer and a report.
+            yield lambda it: it.checkpoint()
+            yield lambda it: it.to_the_end(self.use(found))
+            result = yield lambda it: it.body(run)
+        except GeneratorExit:  # a closed coroutine cannot report
+            raise
+        except BaseException as error:
+            ended = self.ended(error)
+            yield lambda it: it.to_the_end(ended)
+            raise
+        yield lambda it: it.to_the_end(self.ended())
+        return result
 
-    def _approved(self) -> Plan[Consumption]:
+    def decided(self) -> Plan[ApprovalRequest]:
+        """Asks, and waits for the approval."""
         asking = self.asking
-        found = yield from _requests.create_request(
-            self.core,
-            asking.tool,
-            self.made.sent,
-            idempotency_key=self.key,
-            timeout=f"{asking.timeout_secs}s",
-            server=asking.server,
-            agent_reasoning=asking.reasoning,
-        )
+        with self._refusing():
+            found = yield from _requests.create_request(
+                self.core,
+                asking.tool,
+                self.made.sent,
+                idempotency_key=self.key,
+                timeout=f"{asking.timeout_secs}s",
+                server=asking.server,
+                agent_reasoning=asking.reasoning,
+            )
         if found.status == "pending":
-            found = yield from self._decided(found)
+            found = yield from self._waited(found)
         if found.status != "approved":
             note = None if found.decision is None else found.decision.note
-            raise CallRefused(found.status, asking.tool, note=note, request=found.id)
-        # The key of this attempt is random: if the process dies, no other process can repeat it.
-        return (
-            yield from _requests.consume_request(
-                self.core,
-                found.id,
-                tool=asking.tool,
-                arguments=self.made.sent,
-                server=asking.server,
-                keys=asking.keys,
-            )
-        )
+            raise self._refused(found.status, note=note, request=found.id)
+        return found
 
-    def _decided(self, found: ApprovalRequest) -> Plan[ApprovalRequest]:
+    def _waited(self, found: ApprovalRequest) -> Plan[ApprovalRequest]:
         asking = self.asking
         self.pending = found.id if asking.key is None else None
         if asking.on_held is not None:
@@ -198,43 +205,67 @@ class _Asked:
             within_secs = asking.timeout_secs + GRACE_SECS
             decided = yield from _requests.wait_for_request(self.core, found.id, within_secs=within_secs)
         except StillHeld as waiting:
-            raise CallRefused("still_held", asking.tool, request=found.id) from waiting
+            raise self._refused("still_held", request=found.id) from waiting
         self.pending = None
         return decided
 
-    def abandoned(self) -> Plan[None]:
-        """Cancels the request of a call that ended while it waited, so that reviewers do not decide for nothing."""
-        if self.pending is not None:
+    def use(self, found: ApprovalRequest) -> Plan[None]:
+        """Uses the approval. The key of this attempt is random: if the process dies, no other can repeat it."""
+        asking = self.asking
+        self.used = found.id
+        try:
+            with self._refusing():
+                yield from _requests.consume_request(
+                    self.core,
+                    found.id,
+                    tool=asking.tool,
+                    arguments=self.made.sent,
+                    server=asking.server,
+                    keys=asking.keys,
+                )
+        except CountersignError:
+            self.used = None
+            raise
+
+    def ended(self, error: BaseException | None = None) -> Plan[None]:
+        """Reports the outcome of a call that used its approval, or cancels the request of one that waited."""
+        if self.used is not None:
+            yield from self._reported(self.used, error)
+        elif self.pending is not None:
             # It may have been decided since then, and an unused approval expires.
             with contextlib.suppress(CountersignError):
                 yield from _requests.cancel_request(self.core, self.pending)
 
-    def ended(self, used: Consumption, error: BaseException | None = None) -> Plan[None]:
+    def _reported(self, used: str, error: BaseException | None) -> Plan[None]:
         """Reports the outcome. If that fails, the call has still run, so the caller gets its result or exception."""
         status: _requests.Outcome = "succeeded" if error is None else "failed"
         # A message can be confidential.
         note = None if error is None else type(error).__name__
+        if not self.ran:
+            note = f"{note}, before the call ran"
         try:
-            yield from _requests.report_outcome(self.core, used.request, status, note=note)
+            yield from _requests.report_outcome(self.core, used, status, note=note)
         except CountersignError as unsaid:
-            log.warning("%s: the call %s, and the report failed (%s)", used.request, status, type(unsaid).__name__)
+            log.warning("%s: the call %s, and the report failed (%s)", used, status, type(unsaid).__name__)
+
+    @contextlib.contextmanager
+    def _refusing(self) -> Iterator[None]:
+        try:
+            yield
+        except Conflict as refused:
+            if refused.code not in CODES:
+                raise
+            raise self._refused(refused.code, note=refused.detail) from refused
+
+    def _refused(self, code: str, *, note: str | None = None, request: str | None = None) -> CallRefused:
+        return CallRefused(code, self.asking.tool, note=note, request=request, keyed=self.asking.key is not None)
 
 
 def _blocking(client: Client, asking: _Asking, function: Callable[P, T]) -> Callable[P, T]:
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> T:
         asked = asking.called(client._settings.core, args, kwargs)
-        try:
-            used = client._run(asked.approved())
-        except BaseException:
-            client._run(asked.abandoned())
-            raise
-        try:
-            result: T = finished(asked.made.run(function))
-        except BaseException as error:
-            client._run(asked.ended(used, error))
-            raise
-        client._run(asked.ended(used))
+        result: T = blocked(asked.order(function), BlockingHands(client))
         return result
 
     return call
@@ -244,32 +275,7 @@ def _awaiting(client: AsyncClient, asking: _Asking, function: Callable[P, Awaita
     @functools.wraps(function)
     async def call(*args: P.args, **kwargs: P.kwargs) -> T:
         asked = asking.called(client._settings.core, args, kwargs)
-        try:
-            used = await client._run(asked.approved())
-        except BaseException as error:
-            await _to_the_end(client, asked.abandoned(), error)
-            raise
-        try:
-            result: T = finished(await asked.made.run(function))
-        except BaseException as error:
-            await _to_the_end(client, asked.ended(used, error), error)
-            raise
-        await _to_the_end(client, asked.ended(used))
+        result: T = await awaited(asked.order(function), AwaitingHands(client))
         return result
 
     return call
-
-
-async def _to_the_end(client: AsyncClient, plan: Plan[None], error: BaseException | None = None) -> None:
-    """Runs a plan to its end, even if the caller is or becomes cancelled. The cancellation follows."""
-    # A closed coroutine has no event loop that it could wait in.
-    if isinstance(error, GeneratorExit):
-        return
-
-    async def shielded() -> None:
-        with anyio.CancelScope(shield=True):
-            await client._run(plan)
-
-    # A shield alone does not stop the cancellation of an asyncio task. A task group waits for its tasks anyway.
-    async with anyio.create_task_group() as group:
-        group.start_soon(shielded)

@@ -22,7 +22,7 @@ class Connection:
     """The control protocol."""
 
     def __init__(self):
-        self.hooks = {}
+        self.hooks = None
         self.numbers = iter(range(1000))
         self.prompts = []
 
@@ -85,6 +85,9 @@ class Transcript:
 def decide(connection, call):
     """Returns the strictest answer of the hooks, with its reason."""
     answers = connection.hook("PreToolUse", call)
+    if not answers and "--allowedTools" in sys.argv:
+        allowed = sys.argv[sys.argv.index("--allowedTools") + 1].split(",")
+        return ("allow", None) if call["tool_name"] in allowed else ("deny", "the tool is not allowed")
     for decision in STRICTEST_FIRST:
         for answer in answers:
             if answer.get("permissionDecision") == decision:
@@ -116,7 +119,7 @@ def option(name):
 def main():
     session = option("--resume") or option("--session-id")
     connection, transcript = Connection(), Transcript(session)
-    while not connection.hooks:
+    while connection.hooks is None:
         connection.receive()
     if not transcript.entries:
         while not connection.prompts:

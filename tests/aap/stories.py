@@ -16,24 +16,35 @@ Each line of output is an event:
     {"woke": ID, "resumed": true}     the wake has ended
     {"failed": TRACEBACK}             the run raised an exception
 
-In mode `sync` a run waits for the decision. In mode `async` it pauses. The scripted model reads its calls from
-the prompt, so that a new process continues every run. The tools append their calls to `calls.jsonl` in the folder.
+In mode `sync` a run waits for the decision. In mode `async` it pauses. Both use the adapter of the package. In mode
+`decorated` the tools have the decorator of the Python client, and no adapter is used. The scripted model reads its calls
+from the prompt, so that a new process continues every run. The tools append their calls to `calls.jsonl` in the folder.
 """
 
 import asyncio
+import functools
 import json
 import os
 import signal
 import sys
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import httpx
 from agentapprovalprotocol import AsyncClient, AsyncGate, Client, Gate, Receiver
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "clients" / "python" / "src"))
+
+import countersign  # noqa: E402
+from countersign.tools import CallRefused, countersigned  # noqa: E402
+
 FOLDER = Path(sys.argv[1])
-MODES = ("sync", "async")
+# A framework can print too.
+EVENTS = os.fdopen(os.dup(sys.stdout.fileno()), "w")
+os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+MODES = ("sync", "async", "decorated")
 
 
 class Framework(Protocol):
@@ -53,7 +64,7 @@ class Framework(Protocol):
 
 
 def tell(**event: Any) -> None:
-    print(json.dumps(event), flush=True)
+    print(json.dumps(event), file=EVENTS, flush=True)
 
 
 def record(tool: str, **arguments: Any) -> str:
@@ -86,6 +97,57 @@ def delete(order: str) -> str:
 
 
 TOOLS = [search, refund, collapse, delete]
+
+
+def decorated() -> list[Any]:
+    """Returns the tools with the decorator of the Python client. The model gets the text of a refusal."""
+    client = countersign.AsyncClient(*gateway())
+
+    def decorate(tool: Callable[..., str]) -> Any:
+        @countersigned(client, key=functools.partial(key, tool.__name__))
+        @functools.wraps(tool)
+        async def guarded(*args: Any, **kwargs: Any) -> str:
+            return tool(*args, **kwargs)
+
+        @functools.wraps(tool)
+        async def answering(*args: Any, **kwargs: Any) -> str:
+            try:
+                return await guarded(*args, **kwargs)
+            except CallRefused as refused:
+                return str(refused)
+
+        return answering
+
+    return [decorate(it) for it in TOOLS]
+
+
+def decorated_blocking() -> list[Any]:
+    """Returns the tools as functions that block."""
+    client = countersign.Client(*gateway())
+
+    def decorate(tool: Callable[..., str]) -> Any:
+        guarded = countersigned(client, key=functools.partial(key, tool.__name__))(tool)
+
+        @functools.wraps(tool)
+        def answering(*args: Any, **kwargs: Any) -> str:
+            try:
+                return guarded(*args, **kwargs)
+            except CallRefused as refused:
+                return str(refused)
+
+        return answering
+
+    return [decorate(it) for it in TOOLS]
+
+
+def key(tool: str, *args: Any, **kwargs: Any) -> str:
+    """Returns the key of a call from its first argument: each order is refunded once."""
+    return f"{tool}-{[*args, *kwargs.values()][0]}".replace(" ", "-")
+
+
+def gateway() -> tuple[str, str]:
+    url, token = connection()
+    return url.removesuffix("/aap"), token
 
 
 class Calling(NamedTuple):

@@ -14,7 +14,7 @@ from google.adk.models.llm_response import LlmResponse
 from google.adk.runners import Runner
 from google.adk.sessions.sqlite_session_service import SqliteSessionService
 from google.genai import types
-from stories import FOLDER, MODES, TOOLS, async_gate, prompted, serve
+from stories import FOLDER, MODES, TOOLS, async_gate, decorated, prompted, serve
 
 USER = "user"
 
@@ -31,6 +31,9 @@ def reply(parts: list[types.Part]) -> list[types.Part]:
     results = [it.function_response.response for it in parts if it.function_response]
     if results:
         return [types.Part(text="\n".join(text for it in results for text in it.values()))]
+    if not parts[-1].text.startswith("["):
+        # An invocation that has ended is resumed.
+        return parts
     calls = [types.FunctionCall(id=it.id, name=it.tool, args=it.arguments) for it in prompted(parts[-1].text)]
     return [types.Part(text="The order is late."), *(types.Part(function_call=it) for it in calls)]
 
@@ -43,15 +46,18 @@ class ADK:
         self.runners = {it: self.runner(it) for it in MODES}
 
     def runner(self, mode: str) -> Runner:
-        approvals = ApprovalPlugin(gate=async_gate(mode))
-        agent = LlmAgent(name="orders", model=ScriptedModel(model="scripted"), tools=TOOLS)
-        resumable = ResumabilityConfig(is_resumable=True)
-        app = App(name="orders", root_agent=agent, plugins=[approvals], resumability_config=resumable)
-        check_coverage(app, approvals)
+        model, resumable = ScriptedModel(model="scripted"), ResumabilityConfig(is_resumable=True)
+        tools = decorated() if mode == "decorated" else TOOLS
+        agent = LlmAgent(name="orders", model=model, tools=tools)
+        plugins = [] if mode == "decorated" else [ApprovalPlugin(gate=async_gate(mode))]
+        app = App(name="orders", root_agent=agent, plugins=plugins, resumability_config=resumable)
+        for approvals in plugins:
+            check_coverage(app, approvals)
         return Runner(app=app, session_service=self.sessions)
 
     async def start(self, run: str, mode: str, prompt: str) -> str | None:
-        await self.sessions.create_session(app_name="orders", user_id=USER, session_id=run)
+        if not await self.sessions.get_session(app_name="orders", user_id=USER, session_id=run):
+            await self.sessions.create_session(app_name="orders", user_id=USER, session_id=run)
         message = types.Content(role="user", parts=[types.Part(text=prompt)])
         return await self.run(run, mode, new_message=message)
 

@@ -5,6 +5,7 @@ the folder.
 """
 
 import asyncio
+import inspect
 import os
 import uuid
 from collections.abc import AsyncIterator
@@ -14,12 +15,13 @@ from typing import Any
 
 from agentapprovalprotocol.claude_agent_sdk import ApprovalHooks, resumer
 from claude_agent_sdk import ClaudeAgentOptions, create_sdk_mcp_server, get_session_messages, query, tool
-from stories import FOLDER, MODES, TOOLS, async_gate, serve
+from stories import FOLDER, MODES, TOOLS, async_gate, decorated, serve
 
 
 def served(function: Any) -> Any:
     async def handle(arguments: dict[str, Any]) -> dict[str, Any]:
-        return {"content": [{"type": "text", "text": function(**arguments)}]}
+        said = function(**arguments)
+        return {"content": [{"type": "text", "text": await said if inspect.isawaitable(said) else said}]}
 
     return tool(function.__name__, function.__doc__, {"type": "object", "properties": {}})(handle)
 
@@ -37,7 +39,11 @@ class ClaudeAgentSDK:
     @staticmethod
     def make_options(mode: str) -> ClaudeAgentOptions:
         cli = Path(__file__).with_name("claude_cli.py")
-        servers = {"crm": create_sdk_mcp_server("crm", tools=[served(it) for it in TOOLS])}
+        tools = decorated() if mode == "decorated" else TOOLS
+        servers = {"crm": create_sdk_mcp_server("crm", tools=[served(it) for it in tools])}
+        if mode == "decorated":
+            allowed = [f"mcp__crm__{it.__name__}" for it in tools]
+            return ClaudeAgentOptions(cli_path=cli, mcp_servers=servers, allowed_tools=allowed)
         return ApprovalHooks(gate=async_gate(mode)).options(cli_path=cli, mcp_servers=servers)
 
     async def start(self, run: str, mode: str, prompt: str) -> str | None:

@@ -8,7 +8,7 @@ from deepagents import create_deep_agent
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
-from stories import TOOLS, Calling, async_gate, gate
+from stories import TOOLS, Calling, async_gate, decorated, gate
 from with_langgraph import LangGraph, ScriptedModel, calling, main
 
 
@@ -28,6 +28,8 @@ class DelegatingModel(ScriptedModel):
 class DeepAgents(LangGraph):
     @staticmethod
     def agent(mode: Any, checkpointer: AsyncSqliteSaver) -> Any:
+        if mode == "decorated":
+            return create_deep_agent(DelegatingModel(), tools=decorated(), checkpointer=checkpointer)
         approvals = ApprovalMiddleware(mode=mode, gate=gate(mode), async_gate=async_gate(mode))
         subagents = deep_agent_subagents(approvals)
         tools = {"tools": TOOLS, "middleware": [approvals], "subagents": subagents}

@@ -1,4 +1,4 @@
-"""A LangGraph agent. In mode `sync` it runs by `invoke`, in mode `async` by `ainvoke`, so both gates are used.
+"""A LangGraph agent. In mode `sync` it runs by `invoke`, otherwise by `ainvoke`, so both gates are used.
 
 `FOLDER/checkpoints.db` has the checkpoints, and a run continues by its thread. The durability is `sync`: by default
 LangGraph stores the checkpoint of the model while the tool runs already. After a crash in that time the model calls the
@@ -14,7 +14,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
-from stories import FOLDER, MODES, TOOLS, Calling, async_gate, gate, prompted, serve
+from stories import FOLDER, MODES, TOOLS, Calling, async_gate, decorated, gate, prompted, serve
 
 
 class ScriptedModel(BaseChatModel):
@@ -51,6 +51,8 @@ class LangGraph:
 
     @staticmethod
     def agent(mode: Any, checkpointer: AsyncSqliteSaver) -> Any:
+        if mode == "decorated":
+            return create_agent(ScriptedModel(), tools=decorated(), checkpointer=checkpointer)
         approvals = ApprovalMiddleware(mode=mode, gate=gate(mode), async_gate=async_gate(mode))
         return create_agent(ScriptedModel(), tools=TOOLS, middleware=[approvals], checkpointer=checkpointer)
 

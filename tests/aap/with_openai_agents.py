@@ -9,9 +9,9 @@ import json
 from typing import Any
 
 from agentapprovalprotocol.openai_agents import Approvals
-from agents import Agent, Model, ModelResponse, RunState, Usage, function_tool, set_tracing_disabled
+from agents import Agent, Model, ModelResponse, Runner, RunState, Usage, function_tool, set_tracing_disabled
 from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText
-from stories import FOLDER, MODES, TOOLS, Calling, async_gate, prompted, serve
+from stories import FOLDER, TOOLS, Calling, async_gate, decorated, prompted, serve
 
 
 class ScriptedModel(Model):
@@ -52,15 +52,20 @@ class OpenAIAgents:
     name = "openai-agents"
 
     def __init__(self) -> None:
-        self.approvals = {it: Approvals(gate=async_gate(it), save=save, load=load) for it in MODES}
-        self.agents = {it: self.agent(it) for it in MODES}
+        modes = ("sync", "async")
+        self.approvals = {it: Approvals(gate=async_gate(it), save=save, load=load) for it in modes}
+        self.agents = {it: self.approvals[it].protect(self.agent(TOOLS)) for it in modes}
+        self.decorated = self.agent(decorated())
 
-    def agent(self, mode: str) -> Any:
-        tools = [function_tool(it, strict_mode=False) for it in TOOLS]
-        return self.approvals[mode].protect(Agent(name="Orders", model=ScriptedModel(), tools=tools))
+    @staticmethod
+    def agent(tools: list[Any]) -> Any:
+        tools = [function_tool(it, strict_mode=False) for it in tools]
+        return Agent(name="Orders", model=ScriptedModel(), tools=tools)
 
     async def start(self, run: str, mode: str, prompt: str) -> str | None:
         (FOLDER / f"{run}.prompt").write_text(prompt)
+        if mode == "decorated":
+            return (await Runner.run(self.decorated, prompt)).final_output
         result = await self.approvals[mode].run(self.agents[mode], prompt, run_id=run)
         return None if result.interruptions else result.final_output
 

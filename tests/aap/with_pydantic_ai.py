@@ -12,7 +12,7 @@ from pydantic_ai import Agent, DeferredToolRequests
 from pydantic_ai.conversation import Conversation, ConversationTypeAdapter
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
-from stories import FOLDER, MODES, TOOLS, async_gate, prompted, serve
+from stories import FOLDER, MODES, TOOLS, async_gate, decorated, prompted, serve
 
 
 def reply(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
@@ -42,6 +42,8 @@ class PydanticAI:
 
     @staticmethod
     def agent(mode: str) -> Any:
+        if mode == "decorated":
+            return Agent(FunctionModel(reply), tools=decorated())
         approvals = ApprovalCapability(gate=async_gate(mode))
         output = [str, DeferredToolRequests]
         return Agent(FunctionModel(reply), tools=TOOLS, capabilities=[approvals], output_type=output)

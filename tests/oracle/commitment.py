@@ -78,9 +78,14 @@ def commitment(node: Json) -> str:
     """The commitment of an opening's node, computed from what it opens and nothing else."""
     if isinstance(node, str) and is_digest(node):
         return node
+    if node in ({"object": {}}, {"array": []}):
+        raise Refused("root_mismatch", "nothing is in what was opened")
     match node:
-        case {"value": value, "salt": salt, **rest} if not rest and is_leaf(value):
-            return H(LEAF, _salt(salt) + canonical(value))
+        case {"value": value, "salt": salt, **rest} if not rest:
+            raw = _salt(salt)
+            if not is_leaf(value):
+                raise Refused("root_mismatch", "no leaf has such a value")
+            return H(LEAF, raw + canonical(value))
         case {"object": dict(inner), **rest} if not rest and inner:
             return H(OBJECT, canonical({key: commitment(item) for key, item in inner.items()}))
         case {"array": list(items), **rest} if not rest and items:
@@ -89,7 +94,10 @@ def commitment(node: Json) -> str:
 
 
 def _salt(text: Json) -> bytes:
-    raw = unbase64url(text) if isinstance(text, str) else b""
+    try:
+        raw = unbase64url(text) if isinstance(text, str) else b""
+    except Refused as bad:
+        raise Refused("opening", str(bad)) from bad
     if len(raw) != SALT_BYTES:
         raise Refused("opening", f"a salt has {SALT_BYTES} bytes")
     return raw

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from commitment import PATCH, POLICY, PROPOSAL, STEP, TRANSITION
 from commitment import Completeness, H, check_opening, is_digest, keyed
 from joining import is_fork, is_join
-from signed import ENTRY, RECEIPT, Jwks, check_token, is_name, is_short_count, is_time
+from signed import ENTRY, RECEIPT, Jwks, check_token, is_name, is_ordinal, is_time
 from strict_json import Json, Refused, canonical, same
 
 TYPES = ("create", "fork", "propose", "edit", "reaffirm", "rollback", "join", "confirm")
@@ -91,7 +91,7 @@ def check_statement(statement: Json) -> Object:
 
 
 def is_try(value: Json) -> bool:
-    return is_short_count(value) and value != 0
+    return is_ordinal(value) and value != 0
 
 
 def is_null(value: Json) -> bool:
@@ -140,6 +140,8 @@ def check_chain(entries: Json, jwks: Jwks, first: int = 0) -> Audit:
 
 
 def _check_link(item: Object, audit: Audit, jwks: Jwks) -> None:
+    typed = is_digest(item["transition"]) and isinstance(item["entry"], str)
+    _say(typed and item["statement"] is not None, "chain", "a member of another type")
     statement = check_statement(item["statement"])
     _say(
         transition_digest(statement) == item["transition"],
@@ -161,11 +163,11 @@ def _check_link(item: Object, audit: Audit, jwks: Jwks) -> None:
         _say(
             entry[key] == statement[key], f"{key}_mismatch", f"entry and statement differ in {key}"
         )
+    _check_gate(statement, entry)
     if audit.transitions:
         _check_follows(statement, entry, audit)
     else:
         audit.thread, audit.iss = str(statement["thread"]), str(entry["iss"])
-    _check_gate(statement, entry, audit)
     if item.get("opening") is not None:
         version = audit.first + len(audit.transitions)
         found = check_opening(item["opening"], statement["from"], statement["to"])
@@ -187,9 +189,13 @@ def _check_follows(statement: Object, entry: Object, audit: Audit) -> None:
     _say(entry["owes"] is True or settled, "owes", "forgot what it owed")
     if statement["type"] == "rollback" and audit.first == 0:
         audit.by_digest(statement["restores"])
+    if gate["kind"] == "written":
+        approved = last["gate"]
+        assert isinstance(approved, dict)
+        _say(approved.get("receipt") == gate.get("receipt"), "gate", "written under another receipt")
 
 
-def _check_gate(statement: Object, entry: Object, audit: Audit) -> None:
+def _check_gate(statement: Object, entry: Object) -> None:
     gate, kind = entry["gate"], statement["type"]
     assert isinstance(gate, dict)
     _say(
@@ -203,14 +209,9 @@ def _check_gate(statement: Object, entry: Object, audit: Audit) -> None:
         _say(gate["kind"] == "auto", "gate", "nobody is asked about a fork")
     if kind in ("edit", "reaffirm", "rollback"):
         _say(gate["kind"] != "auto", "gate", f"{kind} is always held")
+    if gate["kind"] == "written":
+        _say(gate["write_id"] == statement["write_id"], "gate", "another write")
     _say(gate["kind"] != "observed" or entry["owes"] is True, "owes", "observed, and owes nothing")
-    if gate["kind"] != "written":
-        return
-    _say(gate["write_id"] == statement["write_id"], "gate", "another write")
-    if audit.transitions:
-        approved = audit.transitions[-1][1]["gate"]
-        assert isinstance(approved, dict)
-        _say(approved.get("receipt") == gate.get("receipt"), "gate", "written under another receipt")
 
 
 def check_branch(branch: Audit, parent: Audit) -> None:

@@ -6,11 +6,11 @@ weak keys) is refused before they are asked.
 
 from __future__ import annotations
 
+import calendar
 import hashlib
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import date
 
 import jwt
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -24,8 +24,13 @@ DENIAL, VERIFICATION = "countersign-denial+jwt", "countersign-verification+jwt"
 ANSWER = "countersign-interrupt-answer+jwt"
 ENVELOPE = "countersign-envelope+jwt"
 EPISODE = "countersign-episode+jwt"
-SIGNS_TOKENS = {"kty": "OKP", "crv": "Ed25519", "alg": "EdDSA", "use": "sig", "countersign_use": "chain"}
+OF_A_GATEWAY = {"kty": "OKP", "crv": "Ed25519", "alg": "EdDSA", "use": "sig"}
+USES = ("chain", "log", "webhook")
+TOKEN_CHARS_MAX = 64 * 1024
 STATUSES = ("next", "signing", "retired", "revoked")
+
+
+ORDINAL_MAX = 2**32 - 1
 
 
 class CouldNotTell(Exception):
@@ -49,31 +54,52 @@ def thumbprint(raw: bytes) -> str:
 
 
 def read_jwks(document: Json) -> Jwks:
-    """The keys that sign tokens, of a published set, by kid; keys for other ends are passed over."""
+    """The keys that sign tokens, of a published set, by kid; keys of no gateway are passed over."""
     keys: Jwks = {}
+    kids: set[str] = set()
     listed = document.get("keys") if isinstance(document, dict) else None
     if not isinstance(listed, list):
         raise Refused("jwks", "not a key set")
     for jwk in listed:
         if not isinstance(jwk, dict):
             raise Refused("jwks", "a key is an object")
-        if any(jwk.get(member) != value for member, value in SIGNS_TOKENS.items()):
+        if "d" in jwk:
+            raise Refused("jwks", "a private key")
+        use = jwk.get("countersign_use")
+        if use not in USES or any(jwk.get(member) != value for member, value in OF_A_GATEWAY.items()):
             continue
-        x, kid, status = jwk.get("x"), jwk.get("kid"), jwk.get("status")
-        raw = unbase64url(x) if isinstance(x, str) else b""
-        if "d" in jwk or len(raw) != 32 or kid != thumbprint(raw) or kid in keys:
-            raise Refused("jwks", "a key that is private, misnamed or listed twice")
-        if status not in STATUSES:
-            raise Refused("jwks", f"no such status: {status}")
-        keys[str(kid)] = Key(raw, str(status))
+        kid, key = _key(jwk)
+        if kid in kids:
+            raise Refused("jwks", "a key that is listed twice")
+        kids.add(kid)
+        if use == "chain":
+            keys[kid] = key
+    if "issuer" in document:
+        issuer = document["issuer"]
+        if not isinstance(issuer, str) or re.fullmatch(r"[!-~]{1,256}", issuer) is None:
+            raise Refused("jwks", "an issuer that is none")
     return keys
+
+
+def _key(jwk: dict[str, Json]) -> tuple[str, Key]:
+    x, kid, status = jwk.get("x"), jwk.get("kid"), jwk.get("status")
+    try:
+        raw = unbase64url(x) if isinstance(x, str) else b""
+    except Refused as bad:
+        raise Refused("jwks", str(bad)) from bad
+    if not is_sound_point(raw) or kid != thumbprint(raw):
+        raise Refused("jwks", "a key that is weak or misnamed")
+    if status not in STATUSES:
+        raise Refused("jwks", f"no such status: {status}")
+    return str(kid), Key(raw, str(status))
 
 
 def check_token(token: Json, typ: str, keys: Jwks) -> dict[str, Json]:
     """The claims of a genuine token of this typ. Times, audience and the like are the caller's."""
     if not isinstance(token, str):
         raise Refused("receipt_malformed", "not a string")
-    kid, signature = _check_form(token, typ)
+    kid, sent, signature = _check_form(token, typ)
+    claims = check_claims(sent, typ)
     key = keys.get(kid)
     if key is None or key.status in ("next", "revoked"):
         raise Refused("unknown_key", kid)
@@ -84,19 +110,21 @@ def check_token(token: Json, typ: str, keys: Jwks) -> dict[str, Json]:
         payload: bytes = jwt.PyJWS().decode(token, public, algorithms=["EdDSA"])
     except jwt.InvalidTokenError as bad:
         raise Refused("signature_invalid", str(bad)) from bad
-    claims = check_claims(payload, typ)
+    assert payload == sent
     if typ == RECEIPT and key.status == "retired":
         raise CouldNotTell("a retired key vouches only for receipts that the gateway has stored")
     return claims
 
 
-def _check_form(token: str, typ: str) -> tuple[str, bytes]:
-    """kid and signature of a token in its one spelling."""
+def _check_form(token: str, typ: str) -> tuple[str, bytes, bytes]:
+    """kid, payload and signature of a token in its one spelling."""
+    if len(token) > TOKEN_CHARS_MAX:
+        raise Refused("receipt_malformed", "longer than any token")
     parts = token.split(".")
     if len(parts) != 3 or "" in parts:
         raise Refused("receipt_malformed", "not three parts")
     try:
-        header, _, signature = (unbase64url(part) for part in parts)
+        header, payload, signature = (unbase64url(part) for part in parts)
         said = parse(header)
     except Refused as bad:
         raise Refused("receipt_malformed", f"not a compact JWS: {bad}") from bad
@@ -105,7 +133,7 @@ def _check_form(token: str, typ: str) -> tuple[str, bytes]:
         raise Refused("receipt_malformed", "the header is not exactly alg, kid and this typ")
     if len(signature) != 64:
         raise Refused("receipt_malformed", "a signature has 64 bytes")
-    return kid, signature
+    return kid, payload, signature
 
 
 def _is_strict(public: bytes, signature: bytes) -> bool:
@@ -114,11 +142,13 @@ def _is_strict(public: bytes, signature: bytes) -> bool:
 
 
 def check_claims(payload: bytes, typ: str) -> dict[str, Json]:
-    """What a token says, once its signature holds: exactly the claims of its typ."""
+    """What a token says: exactly the claims of its typ, in their one spelling."""
     try:
         claims = parse(payload)
     except Refused as bad:
         raise Refused("receipt_malformed", f"claims: {bad}") from bad
+    if canonical(claims) != payload:
+        raise Refused("receipt_malformed", "claims: not in their one spelling")
     wrong = _wrong(claims, CLAIMS[typ])
     if wrong is not None or not isinstance(claims, dict):
         raise Refused("receipt_malformed", f"claims: {wrong}")
@@ -170,14 +200,22 @@ def _wrong(value: Json, shape: dict[str, Check]) -> str | None:
 
 def is_time(value: Json) -> bool:
     """RFC 3339, UTC, milliseconds, on a day that exists."""
-    form = r"\d{4}-\d\d-\d\dT([01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{3}Z"
-    if not isinstance(value, str) or re.fullmatch(form, value, re.ASCII) is None:
+    form = r"(\d{4})-(0[1-9]|1[0-2])-(\d{2})T([01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{3}Z"
+    found = re.fullmatch(form, value, re.ASCII) if isinstance(value, str) else None
+    if found is None:
         return False
-    try:
-        date.fromisoformat(value[:10])
-    except ValueError:
-        return False
-    return True
+    year, month, day = (int(found[it]) for it in (1, 2, 3))
+    return 1 <= day <= calendar.monthrange(year, month)[1]
+
+
+def is_pointer(value: Json) -> bool:
+    """RFC 6901."""
+    return isinstance(value, str) and re.fullmatch(r"(/([^~/]|~[01])*)*", value) is not None
+
+
+def is_ordinal(value: Json) -> bool:
+    """Of a stage or an attempt."""
+    return _count(value) and isinstance(value, int) and value <= ORDINAL_MAX
 
 
 def _text(value: Json) -> bool:
@@ -192,16 +230,6 @@ def is_name(value: Json) -> bool:
 
 def _count(value: Json) -> bool:
     return type(value) is int and value >= 0
-
-
-def is_short_count(value: Json) -> bool:
-    """A stage, or an attempt: 32 bits."""
-    return type(value) is int and 0 <= value < 2**32
-
-
-def is_path(value: Json) -> bool:
-    """A JSON Pointer that is not the root."""
-    return isinstance(value, str) and re.fullmatch(r"(/([^~/]|~[01])*)+", value, re.DOTALL) is not None
 
 
 def _method(value: Json) -> bool:
@@ -248,7 +276,7 @@ GATES: dict[str, dict[str, Check]] = {
     "approved": {"kind": _text, "review": is_name, "receipt": _jti},
     "written": {"kind": _text, "write_id": is_name, "receipt?": _jti},
 }
-VOTE: dict[str, Check] = {"reviewer": is_name, "stage": is_short_count, "at": is_time, "for?": is_name}
+VOTE: dict[str, Check] = {"reviewer": is_name, "stage": is_ordinal, "at": is_time, "for?": is_name}
 APPROVAL: dict[str, Check] = {**VOTE, "method": _method, "evidence?": is_digest}
 CLAIMS: dict[str, dict[str, Check]] = {
     ENTRY: {
@@ -283,8 +311,28 @@ CLAIMS: dict[str, dict[str, Check]] = {
         "iss": _text, "thread": is_name, "node": is_name, "version": _count, "transition": is_digest,
         "timestamp": is_time, "budget": _or_null(_count), "tokens": _count,
         "encoding": lambda value: value in ("o200k_base", "cl100k_base"),
-        "requires": _list_of(is_path), "payload": is_digest,
+        "requires": _list_of(lambda value: is_pointer(value) and value != ""), "payload": is_digest,
         "truncated": is_digest,
     },
     EPISODE: {"episode": is_name, "iat": _count, "iss": _text, "manifest": is_digest},
 }  # fmt: skip
+SEALED: dict[str, Check] = {
+    "version": _count, "timestamp": is_time, "tokenBudget": _or_null(_count), "tokens": _count,
+    "payload": lambda value: True, "transition": is_digest, "signature": _text,
+    "truncated": _list_of(
+        _shaped({"pointer": is_pointer, "how": lambda value: value in ("dropped", "cut")})
+    ),
+    "hmac?": _or_null(
+        _shaped({
+            "alg": lambda value: value == "HS256", "epoch": is_time, "value": lambda value: isinstance(value, str),
+        })
+    ),
+}  # fmt: skip
+
+
+def check_sealed(envelope: Json) -> dict[str, Json]:
+    """An envelope's form, before its signature."""
+    wrong = _wrong(envelope, SEALED)
+    if wrong is not None or not isinstance(envelope, dict):
+        raise Refused("envelope_malformed", str(wrong))
+    return envelope

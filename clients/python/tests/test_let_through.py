@@ -11,10 +11,10 @@ import pytest
 
 from conftest import STATE, Flow
 from countersign import AsyncClient, Client, Invalid, Verified, verify
+from countersign._protocol._forms import base64url
+from countersign._protocol._parts import TYPES
 from countersign.verify import Keys, Refused
-from countersign.verify._forms import base64url
 from countersign.verify._let_through import Asked, must_be_signed
-from countersign.verify._tokens import TYPES
 from faulty import Instead, between
 from test_strict import DIGEST, KEYS, signed
 

@@ -10,8 +10,8 @@ import pytest
 
 from conftest import STATE, Flow
 from countersign import Held, Invalid, verify
+from countersign._protocol._parts import TYPES
 from countersign.verify import ANY, Keys, Refused
-from countersign.verify._tokens import TYPES
 from test_vectors import TOKENS as VECTORS
 
 # A test states its expectations about a receipt.

@@ -15,8 +15,7 @@ except ModuleNotFoundError as missing:
         "countersign.verify needs the extra `verify`: pip install 'countersign-gateway[verify]'", name=missing.name
     ) from None
 
-from ._chain import Chain, Link, check_chain
-from ._claims import (
+from countersign._protocol._claims import (
     Answer,
     Approval,
     ApprovedGate,
@@ -31,13 +30,15 @@ from ._claims import (
     Vote,
     WrittenGate,
 )
+from countersign._protocol._json import canonical, read_json
+from countersign._protocol._refused import CouldNotTell, Refused
+
+from ._chain import Chain, Link, check_chain
 from ._envelopes import check_envelope
 from ._expected import ANY
 from ._hashes import manifest_digest, policy_digest, transition_digest
-from ._json import canonical, read_json
 from ._keys import Key, Keys
 from ._openings import Change, Difference, check_opening, commitment
-from ._refused import CouldNotTell, Refused
 from ._statement import Statement
 from ._tokens import check_answer, check_denial, check_entry, check_episode, check_receipt, check_verification
 

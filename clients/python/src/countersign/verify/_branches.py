@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from ._forms import Count, Digest, Malformed, Name
-from ._json import canonical
+from countersign._protocol._forms import Count, Digest, Malformed, Name
+from countersign._protocol._json import canonical
+
 from ._tagged import tagged
 
 NAME_CHARS_MAX = 64

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, is_dataclass
+from dataclasses import dataclass, replace
 
-from ._claims import ApprovedGate, Entry, Receipt, WrittenGate
+from countersign._protocol._claims import ApprovedGate, Entry, Receipt, WrittenGate
+from countersign._protocol._forms import is_digest, members_of
+from countersign._protocol._json import Json
+from countersign._protocol._refused import Refused, must
+
 from ._expected import ANY, Whatever, expects
 from ._hashes import transition_digest
-from ._json import Json
 from ._keys import Keys
 from ._openings import Difference, check_opening
-from ._refused import Refused, must
 from ._statement import Statement, statement
 from ._tokens import check_entry, check_receipt
 
@@ -69,8 +71,10 @@ def check_chain(entries: Sequence[Json], keys: Keys, *, issuer: str | Whatever, 
     must(isinstance(entries, list | tuple) and len(entries) > 0, "chain", "no entries")
     links: list[Link] = []
     for version, item in enumerate(entries):
-        links.append(_link(asdict(item) if is_dataclass(item) and not isinstance(item, type) else item, version, keys))
-        _follows(links)
+        members = members_of(item)
+        link = _link(members, version, keys)
+        _follows(link, links)
+        links.append(replace(link, difference=_difference(members.get("opening"), link.statement)))
     chain = Chain(links[0].entry.iss, links[0].statement.thread, tuple(links))
     expects("issuer", issuer, chain.issuer, "issuer_mismatch")
     expects("thread", thread, chain.thread, "thread_mismatch")
@@ -78,17 +82,22 @@ def check_chain(entries: Sequence[Json], keys: Keys, *, issuer: str | Whatever, 
 
 
 def _link(item: Json, version: int, keys: Keys) -> Link:
+    """Checks a version by itself: its statement is whole, and its entry is signed over that statement."""
     whole = isinstance(item, dict) and {"version", "transition", "statement", "entry"} <= set(item)
     must(whole, "chain", f"version {version} lacks something")
     number = item["version"]
     must(type(number) is int and number == version, "chain", f"version {version} is missing or moved")
+    typed = is_digest(item["transition"]) and isinstance(item["entry"], str) and item["statement"] is not None
+    must(typed, "chain", f"version {version} has a member of another type")
     said = statement(item["statement"])
     must(transition_digest(item["statement"]) == item["transition"], "digest_mismatch", "another digest")
     entry = check_entry(item["entry"], keys, issuer=ANY, transition=item["transition"])
     must(said.version == version, "version_mismatch", "the statement is of another version")
     for name in ("version", "thread", "parent", "policy"):
         must(getattr(entry, name) == getattr(said, name), f"{name}_mismatch", f"entry and statement differ in {name}")
-    return Link(item["transition"], said, entry, _difference(item.get("opening"), said))
+    link = Link(item["transition"], said, entry, None)
+    _gate_fits(link)
+    return link
 
 
 def _difference(opening: Json, said: Statement) -> Difference | None:
@@ -97,9 +106,19 @@ def _difference(opening: Json, said: Statement) -> Difference | None:
     return check_opening(opening, said.before, said.after)
 
 
-def _follows(links: list[Link]) -> None:
-    """Checks the last link against those before it."""
-    link, before = links[-1], links[-2] if len(links) > 1 else None
+def _gate_fits(link: Link) -> None:
+    """Checks the gate of an entry against its statement."""
+    said, gate = link.statement, link.entry.gate
+    must((gate.kind == "written") == (said.type == "confirm"), "gate", "exactly a confirm is written")
+    must(said.type != "fork" or gate.kind == "auto", "gate", "a fork cannot be held")
+    must(said.type not in ALWAYS_HELD or gate.kind != "auto", "gate", f"a {said.type} is always held")
+    must(not isinstance(gate, WrittenGate) or gate.write_id == said.write_id, "gate", "another write")
+    must(gate.kind != "observed" or link.entry.owes, "owes", "an observed entry requires its own approval")
+
+
+def _follows(link: Link, links: list[Link]) -> None:
+    """Checks a link against those before it."""
+    before = links[-1] if links else None
     said, gate = link.statement, link.entry.gate
     if before is not None:
         last = before.statement
@@ -111,18 +130,9 @@ def _follows(links: list[Link]) -> None:
         settled = not before.entry.owes or gate.kind == "approved"
         must(link.entry.owes or settled, "owes", "the entry does not require the approval that it needs")
     if said.type == "rollback":
-        restored = any(it.transition == said.restores for it in links[:-1])
+        restored = any(it.transition == said.restores for it in links)
         must(restored, "unknown_transition", "restores what was never there")
-    must((gate.kind == "written") == (said.type == "confirm"), "gate", "exactly a confirm is written")
-    must(said.type != "fork" or gate.kind == "auto", "gate", "a fork cannot be held")
-    must(said.type not in ALWAYS_HELD or gate.kind != "auto", "gate", f"a {said.type} is always held")
-    must(gate.kind != "observed" or link.entry.owes, "owes", "an observed entry requires its own approval")
     if isinstance(gate, WrittenGate):
-        _written(gate, said, before)
-
-
-def _written(gate: WrittenGate, said: Statement, before: Link | None) -> None:
-    must(gate.write_id == said.write_id, "gate", "another write")
-    approved = before.entry.gate if before else None
-    needed = approved.receipt if isinstance(approved, ApprovedGate) else None
-    must(gate.receipt == needed, "gate", "written under another receipt, or without the one it needs")
+        approved = before.entry.gate if before else None
+        needed = approved.receipt if isinstance(approved, ApprovedGate) else None
+        must(gate.receipt == needed, "gate", "written under another receipt, or without the one it needs")

@@ -4,19 +4,31 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, is_dataclass
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any, Literal
 
 from countersign._names import Invalid
+from countersign._protocol._claims import Envelope
+from countersign._protocol._forms import (
+    AnyText,
+    Count,
+    Digest,
+    Moment,
+    Pointer,
+    Text,
+    base64url,
+    exactly,
+    members_of,
+    unbase64url,
+)
+from countersign._protocol._json import Json, canonical
+from countersign._protocol._pointer import value_at
+from countersign._protocol._refused import Refused, must
 from countersign.answers import NodeSecrets
 
-from ._claims import Envelope
 from ._expected import ANY, Whatever, expects
-from ._forms import Count, Digest, Moment, Text, base64url, exactly, unbase64url
-from ._json import Json, canonical
 from ._keys import Keys
-from ._refused import Refused, must
 from ._tagged import tagged
 from ._tokens import claims
 
@@ -29,7 +41,7 @@ PIECE_CHARS = 16_384
 class Truncated:
     """A part that was dropped or shortened."""
 
-    pointer: Any
+    pointer: Pointer
     how: Literal["dropped", "cut"]
 
 
@@ -39,7 +51,7 @@ class Mac:
 
     alg: Literal["HS256"]
     epoch: Moment
-    value: Any
+    value: AnyText
 
 
 @dataclass(frozen=True)
@@ -81,10 +93,11 @@ def check_envelope(
 
     With `secrets` of the node, an HMAC by one that is valid at `at`, or now, is required.
     """
-    said = asdict(envelope) if is_dataclass(envelope) and not isinstance(envelope, type) else envelope
+    said = members_of(envelope)
     if isinstance(said, Mapping):
         # As sent: lists, and no member for a missing HMAC.
         listed_as = {"truncated": [*said["truncated"]]} if isinstance(said.get("truncated"), tuple) else {}
+        listed_as["hmac"] = members_of(said.get("hmac"))
         said = {name: it for name, it in {**said, **listed_as}.items() if name != "hmac" or it is not None}
     sealed = exactly(Sealed, said, MALFORMED)
     try:
@@ -112,7 +125,8 @@ def check_envelope(
         if type(version) is not int:
             raise Invalid("version", "say which version the thread has come to, or ANY")
         must(found.version >= version, "stale", "the thread has moved on")
-    must(all(_stands(sealed.payload, it) for it in found.requires), "required_missing", "something required is missing")
+    complete = all(value_at(sealed.payload, it) is not None for it in found.requires)
+    must(complete, "required_missing", "something required is missing")
     if fits is not ANY:
         if not callable(fits):
             raise Invalid("fits", "say what holds the payload against the node's schema, or ANY")
@@ -139,21 +153,5 @@ def _bears(mac: Mac | None, said: Json, found: Envelope, secrets: NodeSecrets, a
     bare = {name: value for name, value in said.items() if name != "hmac"} if isinstance(said, Mapping) else None
     message = canonical({"envelope": bare, "epoch": mac.epoch, "node": found.node, "thread": found.thread})
     expected = base64url(hmac.digest(secret, b"countersign.envelope-mac.v1\0" + message, "sha256"))
-    said_of_it = mac.value if isinstance(mac.value, str) and mac.value.isascii() else ""
-    same = hmac.compare_digest(expected, said_of_it)
+    same = hmac.compare_digest(expected, mac.value if mac.value.isascii() else "")
     must(same, "hmac_mismatch", "its HMAC is not the one of this envelope and its node's secret")
-
-
-def _stands(value: Json, pointer: str) -> bool:
-    """Returns whether a JSON Pointer has a value."""
-    for token in pointer.split("/")[1:]:
-        name = token.replace("~1", "/").replace("~0", "~")
-        if isinstance(value, dict) and name in value:
-            value = value[name]
-        elif isinstance(value, list) and name.isascii() and name.isdigit() and str(int(name)) == name:
-            if int(name) >= len(value):
-                return False
-            value = value[int(name)]
-        else:
-            return False
-    return True

@@ -8,8 +8,7 @@ from enum import Enum
 from typing import Final
 
 from countersign._names import Invalid
-
-from ._refused import must
+from countersign._protocol._refused import must
 
 
 class Whatever(Enum):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ._json import Json, canonical
+from countersign._protocol._json import Json, canonical
+
 from ._statement import statement
 from ._tagged import tagged
 

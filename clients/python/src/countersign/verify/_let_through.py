@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from countersign._names import Invalid
+from countersign._protocol._json import canonical
+from countersign._protocol._refused import Refused, must
 from countersign._unchecked import NoToken, claim
 from countersign.answers import Verified
 from countersign.errors import Json
 
 from ._expected import ANY
-from ._json import canonical
 from ._keys import Keys
-from ._refused import Refused, must
 from ._tokens import check_verification
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ._forms import unbase64url
-from ._json import Json, canonical
-from ._refused import Refused, must
+from countersign._protocol._forms import is_digest, unbase64url
+from countersign._protocol._json import TOO_DEEP, Json, canonical
+from countersign._protocol._refused import Refused, must
+
 from ._tagged import tagged
 
 SALT_BYTES = 32
-DIGEST_CHARS = len("sha256:") + 64
 Node = Json
 
 
@@ -56,17 +56,23 @@ class _Tree:
 
 def commitment(node: Node) -> str:
     """Computes the commitment of an opening's node from its shown parts."""
-    return _tree(node).root
+    try:
+        return _tree(node).root
+    except RecursionError:
+        raise Refused(*TOO_DEEP) from None
 
 
 def check_opening(opening: Json, from_root: str, to_root: str) -> Difference:
     """Checks that an opening belongs to exactly these two states, and returns their differences."""
     if not isinstance(opening, dict) or set(opening) != {"from", "to"}:
         raise Refused("opening", "an opening has exactly from and to")
-    before, after = _tree(opening["from"]), _tree(opening["to"])
-    must(before.root == from_root, "root_mismatch", "from opens another state")
-    must(after.root == to_root, "root_mismatch", "to opens another state")
-    found = list(_compared("", before, after))
+    try:
+        before, after = _tree(opening["from"]), _tree(opening["to"])
+        must(before.root == from_root, "root_mismatch", "from opens another state")
+        must(after.root == to_root, "root_mismatch", "to opens another state")
+        found = list(_compared("", before, after))
+    except RecursionError:
+        raise Refused(*TOO_DEEP) from None
     return Difference(
         tuple(it for it in found if isinstance(it, Change)),
         tuple(it for it in found if isinstance(it, tuple)),
@@ -76,18 +82,18 @@ def check_opening(opening: Json, from_root: str, to_root: str) -> Difference:
 
 def _tree(node: Node) -> _Tree:
     if isinstance(node, str):
-        hex_digits = node.removeprefix("sha256:")
-        bare = len(node) == DIGEST_CHARS and len(hex_digits) == 64 and set(hex_digits) <= set("0123456789abcdef")
-        must(bare, "opening", "a commitment in no known form")
+        must(is_digest(node), "opening", "a commitment in no known form")
         return _Tree(node, "bare", {})
     members = set(node) if isinstance(node, dict) else set()
     if members == {"value", "salt"}:
         return _leaf(node["value"], node["salt"])
-    if members == {"object"} and isinstance(node["object"], dict) and node["object"]:
+    if members == {"object"} and isinstance(node["object"], dict):
+        must(bool(node["object"]), "root_mismatch", "an opened object has a member")
         inner = {key: _tree(item) for key, item in node["object"].items()}
         roots: Json = {key: item.root for key, item in inner.items()}
         return _Tree(tagged("countersign.object.v1", canonical(roots)), "object", inner)
-    if members == {"array"} and isinstance(node["array"], list) and node["array"]:
+    if members == {"array"} and isinstance(node["array"], list):
+        must(bool(node["array"]), "root_mismatch", "an opened array has an item")
         listed = [_tree(item) for item in node["array"]]
         root = tagged("countersign.array.v1", canonical([item.root for item in listed]))
         return _Tree(root, "array", {str(index): item for index, item in enumerate(listed)})
@@ -96,8 +102,9 @@ def _tree(node: Node) -> _Tree:
 
 def _leaf(value: Json, salt: Json) -> _Tree:
     raw = unbase64url(salt) if isinstance(salt, str) else None
-    if raw is None or len(raw) != SALT_BYTES or (isinstance(value, dict | list) and value):
-        raise Refused("opening", "a leaf is a scalar, {} or [], under 32 bytes of salt")
+    if raw is None or len(raw) != SALT_BYTES:
+        raise Refused("opening", "a leaf has 32 bytes of salt")
+    must(not (isinstance(value, dict | list) and value), "root_mismatch", "a leaf is a scalar, {} or []")
     return _Tree(tagged("countersign.leaf.v1", raw + canonical(value)), "leaf", {}, value, salt)
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from countersign._protocol._forms import Count, Digest, Malformed, Moment, Name, Ordinal, exactly
+from countersign._protocol._json import Json
+
 from ._branches import Fork, Join
-from ._forms import Count, Digest, Malformed, Moment, Name, exactly
-from ._json import Json
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,7 @@ class Statement:
     node: Name | None
     principal: Name
     proposal: Name
-    attempt: Count | None
+    attempt: Ordinal | None
     before: Digest = field(metadata={"wire": "from"})
     after: Digest = field(metadata={"wire": "to"})
     tool: Any

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from ._forms import Count, Digest, Jti, Malformed, Moment, Name, Text
+from ._forms import Count, Digest, Jti, Malformed, Moment, Name, Ordinal, PointerBelow, Text
 
 
 def _fits(holds: bool, detail: str) -> None:
@@ -18,7 +18,7 @@ class Vote:
     """One person's vote, with stage and time. `absent` is the person it was cast for."""
 
     reviewer: Name
-    stage: Count
+    stage: Ordinal
     at: Moment
     absent: Name | None = field(default=None, metadata={"wire": "for"})
 
@@ -28,7 +28,7 @@ class Approval:
     """An approval, and how the gateway authenticated the person."""
 
     reviewer: Name
-    stage: Count
+    stage: Ordinal
     at: Moment
     method: Literal["password", "oidc", "passkey_session", "passkey"]
     evidence: Digest | None = None
@@ -99,7 +99,7 @@ class Envelope:
     budget: Count | None
     tokens: Count
     encoding: Literal["o200k_base", "cl100k_base"]
-    requires: tuple[Text, ...]
+    requires: tuple[PointerBelow, ...]
     payload: Digest
     truncated: Digest
 

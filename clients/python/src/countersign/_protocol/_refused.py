@@ -10,7 +10,7 @@ class Refused(CountersignError):
 
     def __init__(self, code: str, detail: str) -> None:
         super().__init__(f"{code}: {detail}")
-        self.code = code
+        self.code, self.detail = code, detail
 
 
 class CouldNotTell(CountersignError):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import calendar
 import dataclasses
 import functools
 import re
@@ -20,20 +21,31 @@ from ._refused import Refused
 
 T = TypeVar("T")
 Text = NewType("Text", str)
+AnyText = NewType("AnyText", str)
 Name = NewType("Name", str)
 Digest = NewType("Digest", str)
 Jti = NewType("Jti", str)
 Moment = NewType("Moment", str)
+# A JSON Pointer (RFC 6901), and one that is not the root.
+Pointer = NewType("Pointer", str)
+PointerBelow = NewType("PointerBelow", str)
 Count = NewType("Count", int)
+# The number of a stage or of an attempt.
+Ordinal = NewType("Ordinal", int)
+ORDINAL_MAX = 2**32 - 1
 
+_STEP = "/(?:[^~/]|~[01])*"
 _SHAPES: dict[Any, str] = {
     Text: r"(?s:.+)",
+    AnyText: r"(?s:.*)",
+    Pointer: f"(?:{_STEP})*",
+    PointerBelow: f"(?:{_STEP})+",
     Name: r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}",
     Digest: r"sha256:[0-9a-f]{64}",
     # 16 bytes in base64url: the last character has two significant bits.
     Jti: r"[A-Za-z0-9_-]{21}[AQgw]",
-    Moment: r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])T([01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{3}Z",
 }
+_MOMENT = re.compile(r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])T([01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{3}Z", re.ASCII)
 
 
 class Malformed(Exception):
@@ -47,6 +59,26 @@ def exactly(kind: type[T], value: Json, code: str) -> T:
         return reader(value, "")
     except Malformed as bad:
         raise Refused(code, str(bad)) from None
+
+
+def members_of(value: Json) -> Json:
+    """Returns the members of a dataclass, and any other value as it is."""
+    if not dataclasses.is_dataclass(value) or isinstance(value, type):
+        return value
+    return {it.name: getattr(value, it.name) for it in dataclasses.fields(value)}
+
+
+def is_digest(value: Json) -> bool:
+    """Returns whether a value is a digest."""
+    return isinstance(value, str) and re.fullmatch(_SHAPES[Digest], value) is not None
+
+
+def is_moment(value: Json) -> bool:
+    """Returns whether a value is a moment in the one spelling of the protocol, on a day that exists."""
+    if not isinstance(value, str) or _MOMENT.fullmatch(value) is None:
+        return False
+    year, month, day = (int(it) for it in value[:10].split("-"))
+    return day <= calendar.monthrange(year, month)[1]
 
 
 def unbase64url(text: str) -> bytes | None:
@@ -74,6 +106,10 @@ def _reader(kind: Any) -> Callable[[Json, str], Any]:
         return functools.partial(_that, lambda value: type(value) is bool)
     if kind is Count:
         return functools.partial(_that, lambda value: type(value) is int and value >= 0)
+    if kind is Ordinal:
+        return functools.partial(_that, lambda value: type(value) is int and 0 <= value <= ORDINAL_MAX)
+    if kind is Moment:
+        return functools.partial(_that, is_moment)
     if kind in _SHAPES:
         return functools.partial(_shaped, re.compile(_SHAPES[kind], re.ASCII))
     if origin is Literal:

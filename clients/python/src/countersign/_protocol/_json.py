@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import unicodedata
 from decimal import Decimal, InvalidOperation
 from json.encoder import encode_basestring
@@ -16,7 +17,12 @@ BYTES_MAX = 1 << 20
 DEPTH_MAX = 64
 SAFE = 2**53 - 1
 DOUBLE_BITS_MAX = 1024
+# An integer with so few characters is below 2^53.
+SHORT_CHARS = 15
 BLANKS = " \t\r\n"
+# A text, which may lack its end, or a bracket.
+MARKS = re.compile(r'"(?:[^"\\]+|\\.)*"?|[\[{\]}]', re.DOTALL)
+TOO_DEEP = ("too_deep", "more levels than Python can read")
 
 
 def read_json(raw: bytes, *, bytes_max: int = BYTES_MAX, depth_max: int = DEPTH_MAX) -> Json:
@@ -32,24 +38,26 @@ def read_json(raw: bytes, *, bytes_max: int = BYTES_MAX, depth_max: int = DEPTH_
     _shallow(text, depth_max)
     try:
         value = json.loads(
-            text, object_pairs_hook=_object, parse_int=_number, parse_float=_number, parse_constant=_constant
+            text, object_pairs_hook=_object, parse_int=_integer, parse_float=_number, parse_constant=_constant
         )
     except json.JSONDecodeError as bad:
         raise Refused("syntax", f"at character {bad.pos}") from None
-    _whole_characters(value)
+    except RecursionError:
+        raise Refused(*TOO_DEEP) from None
+    # Half of a surrogate pair is not UTF-8, so only an escape can write one.
+    if "\\u" in text:
+        _whole_characters(value)
     return value
 
 
 def _shallow(text: str, depth_max: int) -> None:
     """Counts levels first, so that deep input is never descended into."""
-    depth, quoted, escaped = 0, False, False
-    for char in text:
-        if quoted:
-            quoted = escaped or char != '"'
-            escaped = char == "\\" and not escaped
-        elif char == '"':
-            quoted = True
-        elif char in "[{":
+    if text.count("[") + text.count("{") <= depth_max:
+        return
+    depth = 0
+    for mark in MARKS.finditer(text):
+        char = mark[0]
+        if char in "[{":
             depth += 1
             if depth > depth_max:
                 raise Refused("too_deep", f"more than {depth_max} levels")
@@ -58,20 +66,25 @@ def _shallow(text: str, depth_max: int) -> None:
 
 
 def _object(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
-    if len({unicodedata.normalize("NFC", key) for key, _ in pairs}) != len(pairs):
+    found = dict(pairs)
+    if len(found) != len(pairs) or len({unicodedata.normalize("NFC", key) for key in found}) != len(found):
         raise Refused("duplicate_key", "duplicate key, also after NFC")
-    return dict(pairs)
+    return found
 
 
 def _constant(name: str) -> Json:
     raise Refused("not_a_number", name)
 
 
+def _integer(text: str) -> int | float:
+    return int(text) if len(text) <= SHORT_CHARS else _number(text)
+
+
 def _number(text: str) -> int | float:
     """Reads a number whose decimal is its double's shortest spelling, so that the value read is the value hashed."""
     number = float(text)
     try:
-        exact = abs(number) != float("inf") and Decimal(text) == Decimal(repr(number))
+        exact = text == repr(number) or (abs(number) != float("inf") and Decimal(text) == Decimal(repr(number)))
     except InvalidOperation:
         # With such an exponent only zero is a double.
         exact = number == 0 and not text.lower().partition("e")[0].strip("-0.")
@@ -103,7 +116,10 @@ def _whole(text: str) -> bytes:
 def canonical(value: Json) -> bytes:
     """Returns RFC 8785 (JCS) as UTF-8."""
     parts: list[str] = []
-    _write(value, parts)
+    try:
+        _write(value, parts)
+    except RecursionError:
+        raise Refused(*TOO_DEEP) from None
     return _whole("".join(parts))
 
 

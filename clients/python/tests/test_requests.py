@@ -22,7 +22,9 @@ from countersign import (
     Retries,
     StillHeld,
     UnexpectedAnswer,
+    verify,
 )
+from countersign._protocol._forms import base64url
 from countersign.verify import ANY, Keys, Refused, check_receipt
 from faulty import Changed, Instead, Lose, between
 
@@ -158,7 +160,7 @@ def test_a_reservation_of_another_request_is_no_permission(desk: Desk) -> None:
     """A proxy answers with the stored response of another request, and changes its id."""
     first, second = approved(desk), approved(desk)
     signing = Keys.read(desk.instance.jwks())
-    for wanted, code, keys in ((AnswerMismatch, "request_mismatch", None), (Refused, "thread_mismatch", signing)):
+    for wanted, code, keys in ((AnswerMismatch, "thread_mismatch", None), (Refused, "thread_mismatch", signing)):
         with between(desk.gateway.url) as proxy, Client(proxy.url, desk.token) as client:
             proxy.todo.append(Changed(lambda body: body.update(id=second.id)))
             proxy.renames = (second.id, first.id)
@@ -183,6 +185,30 @@ def test_the_answer_to_another_attempt_is_no_permission(desk: Desk) -> None:
             proxy.todo.append(Instead(first.status_code, first.content, recorded))
             used = client.consume_request(decided.id, **CALL, idempotency_key="attempt-1", keys=keys)
             assert used.request == decided.id
+
+
+@pytest.mark.parametrize("spoiled", ["unsigned", "no signature", "of another type", "nothing"])
+def test_a_reservation_in_another_form_is_no_permission_without_keys(desk: Desk, spoiled: str) -> None:
+    decided = approved(desk)
+    answer = httpx.post(
+        f"{desk.gateway.url}/aap/v1/requests/{decided.id}/consume",
+        headers={"Authorization": f"Bearer {desk.token}", "Idempotency-Key": "attempt-1"},
+    )
+    reservation = answer.headers["countersign-verification"]
+    header, payload, signature = reservation.split(".")
+    other = verify.canonical({"alg": "EdDSA", "kid": "k", "typ": "countersign-receipt+jwt"})
+    tokens = {
+        "unsigned": f"{header}.{payload}.",
+        "no signature": f"{header}.{payload}",
+        "of another type": f"{base64url(other)}.{payload}.{signature}",
+        "nothing": "a.b.c",
+    }
+    with between(desk.gateway.url) as proxy, Client(proxy.url, desk.token) as client:
+        proxy.todo.append(Instead(200, answer.content, {"countersign-verification": tokens[spoiled]}))
+        with pytest.raises(AnswerMismatch, match="receipt_malformed"):
+            client.consume_request(decided.id, **CALL, idempotency_key="attempt-1")
+        proxy.todo.append(Instead(200, answer.content, {"countersign-verification": reservation}))
+        assert client.consume_request(decided.id, **CALL, idempotency_key="attempt-1").request == decided.id
 
 
 def test_values_that_are_no_keys_are_refused_before_the_approval_is_used(desk: Desk) -> None:

@@ -4,26 +4,30 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import json
 import types
 import typing
 from collections.abc import Callable, Mapping
 from datetime import datetime, timezone
 from typing import Any, TypeVar
 
+from ._protocol._forms import is_moment
+from ._protocol._json import read_json
+from ._protocol._refused import Refused
 from .errors import Json, UnexpectedAnswer
 
 T = TypeVar("T")
 Read = Callable[[Json, str], Any]
 MISSING = dataclasses.MISSING
+# A gateway's deepest answer. An opening has two levels for each level of its state.
+DEPTH_MAX = 256
 
 
 def parse(text: bytes) -> Json:
-    """Parses strict JSON: no duplicate keys, no NaN."""
+    """Parses the strict JSON of the protocol, which two readers cannot read in two ways."""
     try:
-        return json.loads(text, object_pairs_hook=_object, parse_constant=_constant)
-    except (ValueError, RecursionError) as bad:
-        raise UnexpectedAnswer(f"not JSON: {type(bad).__name__}") from None
+        return read_json(text, bytes_max=len(text), depth_max=DEPTH_MAX)
+    except Refused as bad:
+        raise UnexpectedAnswer(f"not JSON of the protocol: {bad.code}") from None
 
 
 def read(kind: type[T], value: Json, at: str = "") -> T:
@@ -43,17 +47,6 @@ def with_headers(found: T, headers: Mapping[str, str]) -> T:
     members = {it.name: it.metadata["header"] for it in dataclasses.fields(found) if "header" in it.metadata}  # type: ignore[arg-type]
     present = {name: headers[header] for name, header in members.items() if header in headers}
     return dataclasses.replace(found, **present)  # type: ignore[type-var]
-
-
-def _object(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError("duplicate key")
-    return found
-
-
-def _constant(name: str) -> Json:
-    raise ValueError(name)
 
 
 def _wrong(at: str, wanted: str) -> UnexpectedAnswer:
@@ -90,11 +83,11 @@ def _scalar(kind: type, value: Json, at: str) -> Any:
 
 
 def moment(value: Json, at: str = "") -> datetime:
-    """RFC 3339 in UTC with three decimals and `Z`: the protocol has no other spelling."""
-    try:
-        return datetime.strptime(value, "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=timezone.utc)
-    except (TypeError, ValueError):
-        raise _wrong(at, "a moment") from None
+    """Reads a moment in the one spelling of the protocol: RFC 3339 in UTC with three decimals and `Z`."""
+    # Python has no year 0.
+    if not is_moment(value) or value < "0001":
+        raise _wrong(at, "a moment")
+    return datetime.fromisoformat(value[:-1]).replace(tzinfo=timezone.utc)
 
 
 def _or_null(inner: Read, value: Json, at: str) -> Any:

@@ -9,13 +9,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal
 
 from . import _names as names
+from ._bound import must_be_keys, reservation
 from ._calls import given
 from ._plans import PATIENT, Call, Core, Plan, Request, asked, text
 from ._problems import problem
 from ._reading import read, reads, with_headers
 from ._same import same
-from ._unchecked import NoToken, claim
-from ._verifying import must_be_keys
 from ._waiting import until_it_ends
 from .errors import AnswerMismatch, Conflict, Json, Problem, UnexpectedAnswer
 from .resources import ApprovalRequest, Consumption
@@ -121,7 +120,7 @@ def consume_request(
         raise UnexpectedAnswer("the answer does not confirm that the approval was used")
     used = _reserved(found, found.verification, _write_id(request, key), keys)
     if not core.today() < used.lease_ends + EXP_SECS:
-        raise UnexpectedAnswer("the lease of the call has expired by the local clock")
+        raise AnswerMismatch("expired", "the lease of the call has expired by the local clock")
     return used
 
 
@@ -190,35 +189,19 @@ def _write_id(request: str, key: str) -> str:
 
 
 def _reserved(found: ApprovalRequest, token: str, write_id: str, keys: Keys | None) -> Consumption:
-    """Returns the claims of the reservation, which must be of this request and attempt. Only `keys` prove them."""
+    """Returns the reservation, which must be of this request and attempt. Only `keys` prove it."""
     thread = f"request:{found.id}"
-    if keys is not None:
-        _must_be_signed(token, thread, write_id, keys)
-    try:
-        claims = {name: claim(token, name) for name in ("sub", "transition", "write_id", "fence", "receipt", "exp")}
-    except NoToken:
-        raise UnexpectedAnswer("the reservation is not a token") from None
-    if claims.pop("sub") != thread:
-        raise AnswerMismatch("request_mismatch", "the reservation is about another approval request")
-    if claims["write_id"] != write_id:
-        raise AnswerMismatch("write_mismatch", "the reservation is of another attempt to run the call")
-    return read(
-        Consumption,
-        {
-            **claims,
-            "request": found.id,
-            "tool": found.tool,
-            "server": found.server,
-            "arguments": found.arguments,
-            "thread": thread,
-            "verification": token,
-            "lease_ends": claims["exp"],
-        },
+    used = reservation(token, thread, write_id, keys)
+    return Consumption(
+        request=found.id,
+        tool=found.tool,
+        server=found.server,
+        arguments=found.arguments,
+        thread=thread,
+        transition=used.transition,
+        write_id=used.write_id,
+        fence=used.fence,
+        receipt=used.receipt,
+        verification=token,
+        lease_ends=used.exp,
     )
-
-
-def _must_be_signed(token: str, thread: str, write_id: str, keys: Keys) -> None:
-    from .verify import ANY, check_verification
-
-    issuer = ANY if keys.issuer is None else keys.issuer
-    check_verification(token, keys, issuer=issuer, thread=thread, transition=ANY, write_id=write_id, at=ANY)

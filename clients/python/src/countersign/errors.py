@@ -50,8 +50,12 @@ class AnswerMismatch(UnexpectedAnswer):
     """A response about another call or another write than the caller's own. Do not run the call, write nothing, and
     alert an operator.
 
-    For calls, `code` is `request_mismatch`, `tool_mismatch` or `arguments_mismatch`. For writes it is
-    `thread_mismatch`, `digest_mismatch`, `write_mismatch`, `fence_mismatch`, `lease_mismatch` or `receipt_mismatch`.
+    `code` is one of these:
+
+    - of calls: `request_mismatch`, `tool_mismatch`, `arguments_mismatch`
+    - of writes: `digest_mismatch`, `fence_mismatch`, `lease_mismatch`, `enforced_mismatch`, `receipt_mismatch`,
+      `expectation_failed`
+    - of both: `receipt_malformed`, `thread_mismatch`, `write_mismatch`, `expired`
     """
 
     def __init__(self, code: str, detail: str) -> None:

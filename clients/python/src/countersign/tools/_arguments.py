@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from countersign._names import Invalid
 from countersign._plans import text
-from countersign._reading import parse
-from countersign.errors import Json, UnexpectedAnswer
+from countersign.errors import Json
 
 # Names of the first parameter of a method.
 _RECEIVERS = frozenset({"self", "cls"})
@@ -53,8 +53,8 @@ class Call:
 
 def _copy(name: str, given: object) -> Json:
     """Returns a copy, if JSON keeps the value and its type. Any other would reach the function as another one."""
-    with contextlib.suppress(Invalid, UnexpectedAnswer):
-        copy = parse(text(given))
+    with contextlib.suppress(Invalid, RecursionError):
+        copy = json.loads(text(given))
         if _is_kept(given, copy):
             return copy
     raise Invalid(

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 
 from countersign import _requests
+from countersign._bound import must_be_keys
 from countersign._client import AsyncClient, Client
 from countersign._names import Invalid, key, whole
 from countersign._ordered import AwaitingHands, BlockingHands, Order, awaited, blocked
 from countersign._plans import Core, Plan
-from countersign._verifying import must_be_keys
 from countersign.errors import Conflict, CountersignError, StillHeld
 from countersign.resources import ApprovalRequest
 

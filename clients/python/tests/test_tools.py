@@ -25,6 +25,7 @@ from calling import POLICY, Desk
 from countersign import AnswerMismatch, ApprovalRequest, AsyncClient, Client, Invalid, Unreachable
 from countersign._unchecked import claim
 from countersign.tools import CallRefused, countersigned
+from countersign.tools._arguments import Arguments
 from countersign.tools._refused import CODES
 from faulty import Changed, Instead, between
 
@@ -367,6 +368,39 @@ def test_a_method_is_asked_for_without_its_object(desk: Desk) -> None:
 
     shop = Shop()
     assert shop.search("red", "shoes", size=42) == (shop, ("red", "shoes"), {"size": 42})
+
+
+class Shop:
+    def buy(self, amount: int) -> None: ...
+
+    @classmethod
+    def sell(cls, amount: int) -> None: ...
+
+    @staticmethod
+    def gift(cls: str, amount: int) -> None: ...  # noqa: PLW0211 - what it is about
+
+
+class Branch(Shop):
+    pass
+
+
+def plain(cls: str, amount: int) -> None: ...
+
+
+def test_only_the_object_of_a_method_is_left_out() -> None:
+    """Reviewers see every other argument, whatever its name."""
+
+    def local(self: str, amount: int) -> None: ...
+
+    def sent(function: Callable[..., None], first: object) -> object:
+        return Arguments(function, frozenset()).bind((first, 3), {}).sent
+
+    for method, its in ((Shop.buy, Shop()), (Shop.buy, Branch()), (Shop.sell.__func__, Branch)):  # type: ignore[attr-defined]
+        assert sent(method, its) == {"amount": 3}
+    for function, first in ((plain, "cls"), (local, "self"), (Shop.gift, "cls"), (Shop.buy, "self")):
+        assert sent(function, "gold") == {first: "gold", "amount": 3}
+    with pytest.raises(Invalid, match="cls: "):
+        sent(plain, Shop)
 
 
 def test_arguments_that_are_no_json_are_not_sent(desk: Desk) -> None:

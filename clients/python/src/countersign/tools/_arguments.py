@@ -13,7 +13,7 @@ from countersign._plans import text
 from countersign.errors import Json
 
 # Names of the first parameter of a method.
-_RECEIVERS = frozenset({"self", "cls"})
+_RECEIVERS = ("self", "cls")
 
 
 class Arguments:
@@ -22,7 +22,10 @@ class Arguments:
     def __init__(self, function: Callable[..., Any], local: frozenset[str]) -> None:
         self._signature = inspect.signature(function)
         names = list(self._signature.parameters)
-        self._local = local | (_RECEIVERS & set(names[:1]))
+        self._local = local
+        self._receiver = names[0] if names and names[0] in _RECEIVERS else None
+        # The class in whose body the function is defined, if it is a method.
+        self._owner = (function.__module__, getattr(function, "__qualname__", "").rpartition(".")[0])
         unknown = local - set(names)
         if unknown:
             raise Invalid("local", f"the function has no parameter {', '.join(sorted(unknown))}")
@@ -32,11 +35,19 @@ class Arguments:
         bound = self._signature.bind(*args, **kwargs)
         bound.apply_defaults()
         given = {name: value for name, value in bound.arguments.items() if name not in self._local}
+        # A plain function may have a parameter of such a name too, and reviewers must see it.
+        if self._receiver is not None and self._is_own(bound.arguments[self._receiver]):
+            given.pop(self._receiver, None)
         for name in given:
             # `*args` is a tuple, and is sent as a list.
             if self._signature.parameters[name].kind is inspect.Parameter.VAR_POSITIONAL:
                 given[name] = list(given[name])
         return Call(bound, {name: _copy(name, value) for name, value in given.items()})
+
+    def _is_own(self, value: object) -> bool:
+        """Returns whether a value is an object of the method's class, or the class."""
+        kinds = [*type(value).__mro__, *(value.__mro__ if isinstance(value, type) else ())]
+        return self._owner in [(it.__module__, it.__qualname__) for it in kinds]
 
 
 class Call:

@@ -76,9 +76,9 @@ def countersigned(
     """Makes each call of a function require approval, under the name `tool`, or the function's own.
 
     The function runs once, right after the approval was used, with exactly the approved arguments. They must be `None`,
-    `bool`, `int`, `float`, `str`, and lists and dicts of these. Parameters in `local` are not sent, and neither is
-    `self`, so reviewers do not see them. If the function raises or is cancelled, the outcome is `failed`. If its
-    process dies, the outcome becomes unknown, and the call is not run again.
+    `bool`, `int`, `float`, `str`, and lists and dicts of these. Parameters in `local` are not sent, and neither is the
+    object of a method, so reviewers do not see them. If the function raises or is cancelled, the outcome is `failed`.
+    If its process dies, the outcome becomes unknown, and the call is not run again.
 
     `key` returns the key of a call from its arguments. A call with the same key continues the same request, also in
     another process. Without it each call has a random key, and a call that ends while it waits cancels its request.

@@ -327,6 +327,45 @@ def test_a_report_that_fails_does_not_hide_the_result(desk: Desk, caplog: pytest
     assert "the call succeeded, and the report failed (NotFound)" in caplog.text
 
 
+@pytest.mark.parametrize("raises", [False, True])
+def test_a_report_that_cannot_be_sent_hides_neither_result_nor_exception(
+    desk: Desk, caplog: pytest.LogCaptureFixture, raises: bool
+) -> None:
+    """Any other exception means that the call did not run, so the agent would make it again."""
+    client, runs = Client(desk.gateway.url, desk.token), []
+
+    @countersigned(client)
+    def search() -> str:
+        runs.append(1)
+        client.close()
+        if raises:
+            raise KeyError("no such word")
+        return "found"
+
+    with caplog.at_level(logging.WARNING, "countersign"):
+        if raises:
+            with pytest.raises(KeyError):
+                search()
+        else:
+            assert search() == "found"
+    assert runs == [1]
+    assert "and the report failed (RuntimeError)" in caplog.text
+
+
+def test_an_awaited_report_that_cannot_be_sent_does_not_hide_the_result(desk: Desk) -> None:
+    async def scenario() -> str:
+        client = desk.gateway.async_client(desk.token)
+
+        @countersigned(client)
+        async def search() -> str:
+            await client.aclose()
+            return "found"
+
+        return await search()
+
+    assert asyncio.run(scenario()) == "found"
+
+
 def test_nothing_runs_without_the_gateway(desk: Desk) -> None:
     with Client("http://127.0.0.1:1", desk.token) as client:
         ledger = Ledger(desk, client)

@@ -170,11 +170,20 @@ class _Asked:
         except GeneratorExit:  # a closed coroutine cannot report
             raise
         except BaseException as error:
-            ended = self.ended(error)
-            yield lambda it: it.to_the_end(ended)
+            yield from self._end(error)
             raise
-        yield lambda it: it.to_the_end(self.ended())
+        yield from self._end()
         return result
+
+    def _end(self, error: BaseException | None = None) -> Order[None]:
+        """Ends the request. If that fails, for whatever reason, the caller still gets the call's result or
+        exception."""
+        try:
+            yield lambda it: it.to_the_end(self.ended(error))
+        except Exception as unsaid:
+            if self.used is not None:
+                ended = "succeeded" if error is None else "failed"
+                log.warning("%s: the call %s, and the report failed (%s)", self.used, ended, type(unsaid).__name__)
 
     def decided(self) -> Plan[ApprovalRequest]:
         """Asks, and waits for the approval."""
@@ -233,20 +242,15 @@ class _Asked:
             yield from self._reported(self.used, error)
         elif self.pending is not None:
             # It may have been decided since then, and an unused approval expires.
-            with contextlib.suppress(CountersignError):
-                yield from _requests.cancel_request(self.core, self.pending)
+            yield from _requests.cancel_request(self.core, self.pending)
 
     def _reported(self, used: str, error: BaseException | None) -> Plan[None]:
-        """Reports the outcome. If that fails, the call has still run, so the caller gets its result or exception."""
         status: _requests.Outcome = "succeeded" if error is None else "failed"
         # A message can be confidential.
         note = None if error is None else type(error).__name__
         if not self.ran:
             note = f"{note}, before the call ran"
-        try:
-            yield from _requests.report_outcome(self.core, used, status, note=note)
-        except CountersignError as unsaid:
-            log.warning("%s: the call %s, and the report failed (%s)", used, status, type(unsaid).__name__)
+        yield from _requests.report_outcome(self.core, used, status, note=note)
 
     @contextlib.contextmanager
     def _refusing(self) -> Iterator[None]:

@@ -124,6 +124,13 @@ def test_an_address_that_would_show_the_token_or_is_none_is_refused(url: str) ->
         assert "secret" not in str(no.value)
 
 
+def test_the_message_about_an_address_or_a_token_has_the_next_step() -> None:
+    with pytest.raises(Invalid, match="such as http://localhost:8480, without /aap/v1"):
+        Client("http://localhost:8480/aap/v1", TOKEN)
+    with pytest.raises(Invalid, match=r"is empty: is the variable set\?"):
+        Client("http://localhost:8480", "")
+
+
 @pytest.mark.parametrize(
     "url", ["http://localhost:8480", "http://127.0.0.1:8480", "http://127.9.9.9", "http://[::1]:8480"]
 )
@@ -184,6 +191,7 @@ def test_why_nobody_was_reached_is_told(flow: Flow) -> None:
     ):
         client.thread("order-1")
     assert "ssl" in repr(no.value.__cause__).lower()
+    assert "no connection to https://127.0.0.1:" in str(no.value)
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), {1, 2}, b"x", "\ud800", object()])

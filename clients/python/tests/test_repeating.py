@@ -13,6 +13,7 @@ import pytest
 from conftest import STATE, Flow
 from countersign import (
     AnswerMismatch,
+    AsyncClient,
     ChainBroken,
     Client,
     Failed,
@@ -115,7 +116,16 @@ def test_a_broken_chain_is_not_asked_again(flow: Flow, proxy: Between) -> None:
 def test_where_nobody_listens_there_is_no_answer(flow: Flow) -> None:
     with Client("http://127.0.0.1:1", flow.tokens["host"], retries=QUICK) as nobody, pytest.raises(Unreachable) as lost:
         nobody.thread("order-1")
-    assert "ConnectError" in str(lost.value)
+    assert str(lost.value) == (
+        "GET /v1/threads/order-1: http://127.0.0.1:1 refused the connection. Is `countersign serve` running there?"
+    )
+
+
+@pytest.mark.anyio
+async def test_a_refused_connection_is_named_on_each_address_of_localhost(flow: Flow) -> None:
+    async with AsyncClient("http://localhost:1", flow.tokens["host"], retries=QUICK) as nobody:
+        with pytest.raises(Unreachable, match=r"http://localhost:1 refused the connection\."):
+            await nobody.thread("order-1")
 
 
 # ── the plan itself, given replies ───────────────────────────────────────────────────────────────────────────────────

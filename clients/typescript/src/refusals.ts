@@ -36,12 +36,12 @@ function unusable({ code, status = 0, detail }: CountersignError, isUse: boolean
 
 function reason(request: ApprovalRequest): readonly [code: string, detail: string] {
   const call = `The call of ${request.tool}`;
-  const note = request.decision?.note === undefined ? "" : ` The reason is: ${request.decision.note}`;
+  const note = request.decision?.note === undefined ? "" : ` The reason is: ${JSON.stringify(request.decision.note)}`;
   switch (request.status) {
     case "pending":
       return ["still_held", `${call} did not run. It waits for approval${request.reviewUrl ? ` at ${request.reviewUrl}` : ""}. Tell the user, and do not repeat it.`];
     case "denied":
-      return ["denied", `${call} was denied and did not run.${note} Do not repeat it with the same arguments.`];
+      return ["denied", `${call} was denied and did not run. Do not repeat it with the same arguments.${note}`];
     case "expired":
       return ["expired", `${call} did not run, because no reviewer approved it in time. Ask the user before you repeat it.`];
     case "cancelled":
@@ -56,5 +56,5 @@ function used(call: string, outcome: string | undefined): readonly [code: string
   if (outcome === undefined) {
     return ["outcome_unknown", `${call} was started before, and its outcome is unknown. It did not run again. Check its effect before you repeat it.`];
   }
-  return ["already_consumed", `${call} was run before, and its outcome is ${outcome}. It did not run again. Do not repeat it.`];
+  return ["already_consumed", `${call} was run before, and its outcome is ${outcome}. It did not run again. If it is needed once more, make a new call, which asks for a new approval.`];
 }

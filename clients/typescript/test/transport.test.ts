@@ -169,6 +169,18 @@ test("a key that is missing or not a text is refused before anything is sent", a
   });
 });
 
+test("the message about an address, a token or a connection has the next step", async () => {
+  const make = (url: string, token: string | undefined) => new Client({ url, token: token as string, retries: { attempts: 1 } });
+  assert.throws(() => make("http://localhost:8480/aap/v1", "cs_token"), /such as http:\/\/localhost:8480, without \/aap\/v1/);
+  for (const token of ["", undefined]) assert.throws(() => make("http://localhost:8480", token), /token: is empty: is the variable set\?/);
+  const ended = await Peer.start(() => undefined);
+  ended.close();
+  for (const url of [ended.url, ended.url.replace("127.0.0.1", "localhost")]) {
+    const refused = `GET /v1/threads/one: ${url} refused the connection. Is \`countersign serve\` running there?`;
+    await assert.rejects(make(url, "cs_token").thread("one"), { code: "unreachable", detail: refused });
+  }
+});
+
 test("a token is not sent over plain HTTP, and is not printed", async () => {
   const make = (url: string, more = {}) => new Client({ url, token: "cs_secret", ...more });
   for (const url of ["http://gate.example.com", "http://127.0.0.1.example.com", "ftp://localhost", "https://a:b@gate.example.com", "https://gate.example.com/x", "no address"]) {

@@ -30,7 +30,10 @@ def address(url: str, *, allow_plain_http: bool = False) -> Address:
         # The address is not repeated, because it may contain a password.
         raise Invalid("url", "contains a user or a password: pass the token as `token`")
     if parts.path not in ("", "/") or parts.query or parts.fragment:
-        raise Invalid("url", "has more than scheme, host and port")
+        raise Invalid(
+            "url",
+            "has a path or a query: give only scheme, host and port, such as http://localhost:8480, without /aap/v1",
+        )
     if parts.scheme == "http" and not (allow_plain_http or _is_this_machine(host)):
         raise Invalid("url", "plain http would expose the token: use https")
     named = f"[{host}]" if ":" in host else host

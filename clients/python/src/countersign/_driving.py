@@ -35,7 +35,7 @@ class Blocks:
                     body.add(chunk)
                 return reply(response, body)
         except httpx.HTTPError as error:
-            return lost(error)
+            return lost(error, self._settings.address.url)
 
     def _run(self, plan: Plan[T]) -> T:
         came: Came = None
@@ -77,7 +77,7 @@ class Awaits:
                     body.add(chunk)
                 return reply(response, body)
         except httpx.HTTPError as error:
-            return lost(error)
+            return lost(error, self._settings.address.url)
 
     async def _run(self, plan: Plan[T]) -> T:
         came: Came = None

@@ -109,7 +109,7 @@ def follow(client: Blocks, after: int) -> Iterator[Event]:
                         body.add(chunk)
                 came: Came = reply(response, body)
         except httpx.HTTPError as error:
-            came = lost(error)
+            came = lost(error, client._settings.address.url)
         client._do(feed.broken(came))
 
 
@@ -128,5 +128,5 @@ async def afollow(client: Awaits, after: int) -> AsyncIterator[Event]:
                         body.add(chunk)
                 came: Came = reply(response, body)
         except httpx.HTTPError as error:
-            came = lost(error)
+            came = lost(error, client._settings.address.url)
         await anyio.sleep(feed.broken(came).secs)

@@ -22,6 +22,8 @@ class Secret:
     def checked(self) -> Secret:
         """Returns the secret, if a header can carry it."""
         if not isinstance(self._text, str) or _FORM.fullmatch(self._text) is None:
+            if self._text == "":
+                raise Invalid("token", "is empty: is the variable set?")
             # The text is not repeated, because a wrong value may be another secret.
             raise Invalid("token", "a token has 1 to 512 characters of A-Z a-z 0-9 . _ ~ + / = -")
         return self

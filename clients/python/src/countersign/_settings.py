@@ -82,7 +82,23 @@ def reply(response: httpx.Response, body: Body) -> Reply:
     return Reply(response.status_code, body.whole(), response.headers.get("retry-after"), response.headers)
 
 
-def lost(error: httpx.HTTPError) -> Lost:
-    """Returns a missing response."""
+def lost(error: httpx.HTTPError, url: str) -> Lost:
+    """Returns a missing response. The address has no password, and httpx names no header."""
     unsent = isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout)
-    return Lost(type(error).__name__, sent=not unsent, cause=error)
+    kind = type(error).__name__
+    if isinstance(error, httpx.ConnectError) and _was_refused(error):
+        why = f"{url} refused the connection. Is `countersign serve` running there?"
+    elif isinstance(error, httpx.ConnectError):
+        why = f"no connection to {url} ({error}). Is the address right?"
+    elif isinstance(error, httpx.TimeoutException):
+        why = f"{url} did not answer in time ({kind})"
+    else:
+        why = f"the connection to {url} was lost ({kind})"
+    return Lost(why, sent=not unsent, cause=error)
+
+
+def _was_refused(error: BaseException | None) -> bool:
+    """Returns whether no program listens at the address. Asynchronous connections try several, and raise a group."""
+    if error is None or isinstance(error, ConnectionRefusedError):
+        return error is not None
+    return any(map(_was_refused, (error.__cause__ or error.__context__, *getattr(error, "exceptions", ()))))

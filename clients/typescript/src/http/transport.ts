@@ -60,7 +60,9 @@ export class Transport {
   constructor(options: ClientOptions) {
     this.#origin = address(options.url, options.allowPlainHttp ?? false);
     this.#token = options.token;
-    if (!/^[!-~]+$/.test(this.#token)) throw invalidArgument("token", "is empty, or has spaces or line breaks");
+    // A variable that is not set is undefined, whatever its type says.
+    if (!this.#token) throw invalidArgument("token", "is empty: is the variable set?");
+    if (!/^[!-~]+$/.test(this.#token)) throw invalidArgument("token", "has spaces, line breaks or other characters that no token has");
     this.#timeoutSecs = options.timeoutSecs ?? 30;
     if (!(this.#timeoutSecs > 0)) throw invalidArgument("timeoutSecs", "must be positive");
     this.retries = { ...defaultRetries, ...options.retries };
@@ -91,7 +93,7 @@ export class Transport {
       response = await this.open(call, options.signal);
       bytes = await this.bytesOf(response);
     } catch (error) {
-      return { error: lost(where, error, options.signal), retryAfter: null };
+      return { error: lost(`${where}: ${this.#origin}`, error, options.signal), retryAfter: null };
     }
     const accept = call.accepts[response.status];
     if (accept !== undefined) return { value: await accept(parsedAnswer(bytes, this.answerBytesMax), response.headers) };
@@ -182,7 +184,15 @@ function lost(where: string, error: unknown, signal: AbortSignal | undefined): C
   if (signal?.aborted) throw signal.reason;
   if (error instanceof CountersignError) throw error;
   const isLate = error instanceof Error && error.name === "TimeoutError";
-  const why = isLate ? "no response in time" : "no connection, or the connection was lost";
-  const detail = `${where}: ${why}. The request may have been carried out. Send the same again.`;
+  const why = isLate ? "did not answer in time" : "cannot be reached, or the connection was lost";
+  const detail = wasRefused(error)
+    ? `${where} refused the connection. Is \`countersign serve\` running there?`
+    : `${where} ${why}. The request may have been carried out. Send the same again.`;
   return new CountersignError("unreachable", { source: "client", detail, cause: error });
+}
+
+/** Returns whether no program listens at the address. Node has the code in the cause, and Bun in the error. */
+function wasRefused(error: unknown): boolean {
+  const { code, cause } = (error ?? {}) as { code?: unknown; cause?: { code?: unknown } };
+  return [code, cause?.code].some((it) => it === "ECONNREFUSED" || it === "ConnectionRefused");
 }

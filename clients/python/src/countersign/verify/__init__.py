@@ -12,7 +12,9 @@ try:
     import cryptography  # noqa: F401 - only whether it is there
 except ModuleNotFoundError as missing:
     raise ModuleNotFoundError(
-        "countersign.verify needs the extra `verify`: pip install 'countersign-gateway[verify]'", name=missing.name
+        "countersign.verify needs the extra `verify`: pip install 'countersign-gateway[verify]', "
+        "or './clients/python[verify]' in a clone of the repository",
+        name=missing.name,
     ) from None
 
 from countersign._protocol._claims import (

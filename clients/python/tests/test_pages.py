@@ -115,8 +115,8 @@ def test_the_tool_call_quickstart_prints_what_it_shows(
     shown, made = (it["mcpServers"]["files"]["args"] for it in (shown, made))
     assert (shown[1], shown[3:6], made[2]) == (made[1], made[3:6], str(env))
     assert (shown[7], made[6:8]) == ("--", [str(tmp_path / "guard"), "--"])
-    (policy,) = blocks(TOOL_CALLS, "toml refunds.toml")
-    (tmp_path / "refunds.toml").write_text(policy)
+    (policy,) = blocks(TOOL_CALLS, "toml desk.toml")
+    (tmp_path / "desk.toml").write_text(policy)
     begin, *steps = blocks(TOOL_CALLS, "bash")
     typed(begin, monkeypatch, tmp_path)
     names: dict[str, Any] = {"model": Scripted(turns=[[call("refund", amount=500)]]), "tools": [refund]}
@@ -181,7 +181,7 @@ def test_the_guides_snippets_do_what_they_say(terminal: Gateway, monkeypatch: py
             run(block, f"{guide}, {role}", names)
     assert said.getvalue().startswith("0 create\n")
     with terminal.client(names["HOST"]) as host:
-        assert host.thread("order-17").version == 2
+        assert host.thread("order-41").version == 2
 
 
 def commands(*guides: str) -> str:
@@ -201,6 +201,29 @@ def test_the_guides_commands_lead_from_a_thread_to_a_confirmed_write(
     for wanted in ('"version":0', "held\n", "/reviews/", "approved\n", '"allow":true', '"outcome":"confirmed"'):
         before, found, printed = printed.partition(wanted)
         assert found, (wanted, before)
+
+
+def test_the_guide_of_tool_calls_asks_uses_and_reports(
+    terminal: Gateway, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    page = GUIDES / "tool-calls.md"
+    (policy,) = blocks(page, "toml calls.toml")
+    (tmp_path / "calls.toml").write_text(policy)
+    (shown,) = blocks(page, "text")
+
+    def approve() -> None:
+        with terminal.client(terminal.add_token("auditor")) as auditor:
+            review = next(it.data["review"] for it in auditor.follow_events(after=0) if it.type == "transition.held")
+        with Reviewer(terminal.site, "ada", PASSWORD) as ada:
+            ada.approve(review)
+
+    approving = Thread(target=approve)
+    approving.start()
+    *printed, outcome = typed("".join(blocks(page, "bash")), monkeypatch, tmp_path)
+    approving.join()
+    *expected, last = shown.splitlines()
+    assert printed[-2:] == expected
+    assert json.loads(outcome)["status"] == json.loads(last)["status"] == "succeeded"
 
 
 def test_the_readmes_function_runs_once_after_approval(

@@ -49,11 +49,11 @@ test("a change is proposed, approved and written, and its chain is checked", asy
 });
 
 test("the guides of agents and writers run", async () => {
-  await it.host.createThread("payments", state, { thread: "order-17" });
+  await it.host.createThread("payments", state, { thread: "order-41" });
   const approved = approveNext();
   const output = await run("agent");
   await approved;
   const { transition, receipt } = JSON.parse(output.trim().split("\n").at(-1) ?? "");
   await run("writer", { TRANSITION: transition, RECEIPT: receipt });
-  assert.equal((await it.host.thread("order-17")).version, 2);
+  assert.equal((await it.host.thread("order-41")).version, 2);
 });

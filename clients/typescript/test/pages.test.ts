@@ -45,7 +45,7 @@ test("a change is proposed, approved and written, and its chain is checked", asy
   const approved = approveNext();
   await run("write");
   await approved;
-  assert.match(await run("offline"), /\[ 'create', 'propose', 'confirm' \]/);
+  assert.match(await run("offline"), /\[ 'create', 'propose', 'confirm' \]\n\[ '[0-9a-f-]{36}' \]/);
 });
 
 test("the guides of agents and writers run", async () => {

@@ -31,10 +31,12 @@ export const agentsModel = new ScriptedModel([
   modelResponder(({ request }) => [assistantMessage(`Result: ${JSON.stringify(request.input)}`)]),
 ]);
 
-export const chatModel = {
+const caller = {
   invoke: async (messages: readonly BaseMessage[]) => {
     const last = messages.at(-1);
     if (last?.type === "tool") return new AIMessage(`Result: ${String(last.content)}`);
     return new AIMessage({ content: "", tool_calls: [{ name: "refund", args: given, id: "call-1" }] });
   },
 };
+
+export const chatModel = { bindTools: (_tools: readonly unknown[]) => caller };

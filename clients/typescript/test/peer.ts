@@ -41,12 +41,15 @@ export function reply(response: ServerResponse, status: number, body: unknown, h
   response.end(typeof body === "string" ? body : JSON.stringify(body));
 }
 
-/** A proxy to a gateway that changes answers. */
+/** A proxy to a gateway that changes answers, and refuses some requests itself. */
 export function proxy(
   target: string,
   change: (answer: { body: Record<string, unknown>; headers: Record<string, string> }, path: string) => unknown,
+  refuse: (path: string) => { readonly status: number; readonly code: string } | undefined = () => undefined,
 ): Promise<Peer> {
   return Peer.start(async (request, body, response) => {
+    const refused = refuse(request.url ?? "");
+    if (refused !== undefined) return reply(response, refused.status, { code: refused.code, message: "Refused." });
     const headers = Object.entries(request.headers).filter(([name]) => !["host", "connection", "content-length"].includes(name));
     const sent = await fetch(target + request.url, {
       method: request.method ?? "GET",

@@ -24,6 +24,8 @@ let admin: string;
 let between: Peer;
 /** Changes an answer to the worker. */
 let change: Parameters<typeof proxy>[1] = () => undefined;
+/** Refuses a request of the worker. */
+let refuse: NonNullable<Parameters<typeof proxy>[2]> = () => undefined;
 /** The pages of the pending requests, by their ids. */
 const reviews = new Map<string, string>();
 
@@ -33,7 +35,7 @@ before(async () => {
     const review = answer.headers["countersign-review"];
     if (review !== undefined) reviews.set(String(answer.body["id"]), review);
     await change(answer, path);
-  });
+  }, (path) => refuse(path));
   engine = await Engine.start({ GATE: between.url, COUNTERSIGN_DATA: gateway.data });
   await engine.run("init");
   await engine.startWorker();
@@ -50,7 +52,7 @@ after(async () => {
 
 /** Activates the policy of the guide with a change. */
 function activate(before: string, after: string): void {
-  const policy = readFileSync(`${engine.folder}/refunds.toml`, "utf8");
+  const policy = readFileSync(`${engine.folder}/durable.toml`, "utf8");
   assert.ok(policy.includes(before));
   writeFileSync(`${engine.folder}/changed.toml`, policy.replace(before, after));
   gateway.run(["policy", "activate", `${engine.folder}/changed.toml`]);
@@ -98,7 +100,7 @@ test("a call that the policy allows runs at once", async () => {
 test("a denied call does not run", async () => {
   const { running, id } = await heldOne("denied");
   await vote(id, "deny", "Too much.");
-  assert.match(await running, /denied: The call of refund was denied and did not run\. The reason is: Too much\./);
+  assert.match(await running, /denied: The call of refund was denied and did not run\. Do not repeat it with the same arguments\. The reason is: "Too much\."/);
   assert.equal(sent(`/${id}/consume`), 0);
 });
 
@@ -205,12 +207,25 @@ test("parallel calls need one approval each", async () => {
 
 test("a halt stops an approved call, which runs after the halt", async () => {
   const { running, id } = await heldOne("halted");
-  gateway.run(["halt", "set", "refunds", "--only", "verifying"]);
+  gateway.run(["halt", "set", "durable", "--only", "verifying"]);
   await vote(id, "approve");
   await until(() => sent(`/${id}/consume`) > 0);
-  gateway.run(["halt", "lift", "refunds"]);
+  gateway.run(["halt", "lift", "durable"]);
   assert.equal(await running, "refunded 40.00 of order halted");
   assert.equal(sent(`/${id}/outcome`), 1);
+});
+
+test("a refusal that passes delays an approved call", async () => {
+  for (const [status, code] of [[429, "too_many_requests"], [409, "request_in_progress"]] as const) {
+    const { running, id } = await heldOne(code);
+    refuse = (path) => (path.endsWith("/consume") ? { status, code } : undefined);
+    await vote(id, "approve");
+    // The client itself repeats a request. After that, Restate repeats the step.
+    await until(() => sent(`/${id}/consume`) > clientAttempts);
+    refuse = () => undefined;
+    assert.equal(await running, `refunded 40.00 of order ${code}`);
+    assert.equal(sent(`/${id}/outcome`), 1);
+  }
 });
 
 test("a gateway that does not answer delays a call", async () => {

@@ -109,9 +109,9 @@ export class ToolGuard {
       call.signal?.throwIfAborted();
       outcome = { status: "failed" };
       const result = await fn(approved.arguments);
-      if (isIterator(result)) {
-        outcome = { status: "failed", note: "The function returned an iterator, which did not run." };
-        throw invalidArgument("fn", `${call.tool} returned an iterator, whose body has not run. Return the result itself. The approval is used up`);
+      if (isGenerator(result)) {
+        outcome = { status: "failed", note: "The function returned a generator, whose body may not have run." };
+        throw invalidArgument("fn", `${call.tool} returned a generator, whose body may not have run. Return the result itself. The approval is used up`);
       }
       outcome = { status: "succeeded" };
       return result;
@@ -162,7 +162,7 @@ export type FunctionCallOptions = Pick<GuardedCall, "key" | "reasoning" | "signa
 /**
  * Returns the function behind an approval. A call asks for approval and waits. If the call is approved, the function runs
  * once with a copy of the approved arguments. Otherwise the call throws a `CountersignError`, for example with the code
- * `denied`. Its message is for a model, and has the next step. A function that returns an iterator has failed, because its
+ * `denied`. Its message is for a model, and has the next step. A function that returns a generator has failed, because its
  * body would run later.
  */
 export function guard<A extends object, T>(
@@ -181,7 +181,7 @@ function argumentsOf(call: GuardedCall): JsonObject {
 }
 
 function copyOf(value: unknown, level: number): JsonObject[string] | undefined {
-  if (level > levelsMax) throw invalidArgument("arguments", `more than ${levelsMax} levels, or a circle`);
+  if (level > levelsMax) throw invalidArgument("arguments", `more than ${levelsMax} levels, or a cycle`);
   if (Array.isArray(value)) return Array.from(value, (item) => copyOf(item, level + 1)) as JsonObject[string];
   // A value that JSON does not have is refused when it is sent.
   if (typeof value !== "object" || value === null || !isPlain(value)) return value as JsonObject[string];
@@ -192,10 +192,9 @@ function copyOf(value: unknown, level: number): JsonObject[string] | undefined {
   return copy;
 }
 
-/** Returns whether a result is an iterator, such as that of a generator function. Its body runs only when it is read. */
-function isIterator(result: unknown): boolean {
-  const isIterable = typeof result === "object" && result !== null && (Symbol.iterator in result || Symbol.asyncIterator in result);
-  return isIterable && "next" in result && typeof result.next === "function";
+/** Returns whether a result is that of a generator function. Its body runs only when it is read. Other iterators are results. */
+function isGenerator(result: unknown): boolean {
+  return ["[object Generator]", "[object AsyncGenerator]"].includes(Object.prototype.toString.call(result));
 }
 
 function secsOf(timeout: string): number {

@@ -3,7 +3,7 @@
 /** A value of JSON. */
 export type Json = null | boolean | number | string | readonly Json[] | JsonObject;
 
-/** The most levels of any value. A deeper one is a mistake, a circle or an attack, and the stack would overflow. */
+/** The most levels of any value. A deeper one is a mistake, a cycle or an attack, and the stack would overflow. */
 export const levelsMax = 1000;
 
 /** An object of JSON. */

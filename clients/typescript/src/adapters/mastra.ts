@@ -36,7 +36,8 @@ interface AgentContext {
 /**
  * Returns Mastra's `createTool` for tools behind approvals. While reviewers decide, a call suspends the run, with a
  * `PendingCall` as its payload. Resume the run with any value: the call asks the gateway again, and waits `withinSecs`,
- * which is 0 by default. An approval by Mastra's `approveToolCall` only resumes the run, and a decline ends the call.
+ * which is 0 by default. An approval by Mastra's `approveToolCall` only resumes the run. A decline ends the call and its
+ * request.
  */
 export function guardCreateTool<F extends (definition: never) => unknown>(createTool: F, options: GuardOptions): F {
   const guard = new ToolGuard({ withinSecs: 0, ...options });
@@ -74,12 +75,34 @@ function callOf(id: string, { runId, agent }: Context): { readonly key: string; 
   return { key: keysOf({ run: runId })(agent.toolCallId), agent };
 }
 
-/** Returns the error of a call that was declined in Mastra. Its approval would come too late. */
-async function declined(id: string, { resumeData, suspendPayload }: AgentContext, { requests }: GuardOptions): Promise<CountersignError> {
-  if (suspendPayload !== undefined) await requests.cancel(suspendPayload).catch(() => undefined);
-  const reason = typeof resumeData?.reason === "string" ? ` The reason is: ${resumeData.reason}` : "";
-  const detail = `The call of ${id} was declined and did not run.${reason} Do not repeat it with the same arguments.`;
-  return new CountersignError("cancelled", { source: "client", detail });
+/** Ends the request of a call that was declined in Mastra, and returns the error of the call. */
+async function declined(id: string, { resumeData, suspendPayload }: AgentContext, options: GuardOptions): Promise<CountersignError> {
+  const failure: unknown = suspendPayload && (await endRequest(suspendPayload, options).catch((error: unknown) => error));
+  const open = failure === undefined ? "" : " Its request may still be open, because the gateway did not end it. Tell the user.";
+  const reason = typeof resumeData?.reason === "string" ? ` The reason is: ${JSON.stringify(resumeData.reason)}` : "";
+  const detail = `The call of ${id} was declined and did not run. Do not repeat it with the same arguments.${open}${reason}`;
+  return new CountersignError("cancelled", { source: "client", detail, ...(failure !== undefined && { cause: failure }) });
+}
+
+/** Cancels a pending request. An approval is used up, so that a later resume of an old snapshot cannot use it. */
+async function endRequest({ id, tool, arguments: given }: PendingCall, { requests, server }: GuardOptions): Promise<void> {
+  try {
+    await requests.cancel(id);
+  } catch (error) {
+    if (!isOneOf(error, ["already_terminal"])) throw error;
+    try {
+      await requests.consume({ id, tool, arguments: given, ...(server !== undefined && { server }) });
+    } catch (refused) {
+      // It was denied or has expired, or its approval was used before.
+      if (isOneOf(refused, ["not_approved", "approval_expired", "already_consumed"])) return;
+      throw refused;
+    }
+    await requests.report(id, { status: "failed", note: "The call was declined in Mastra and did not run." });
+  }
+}
+
+function isOneOf(error: unknown, codes: readonly string[]): boolean {
+  return error instanceof CountersignError && codes.includes(error.code);
 }
 
 /** Returns the context of a call that runs. Its approval is used up, so it could not continue after a suspension. */

@@ -102,19 +102,42 @@ test("a call that is declined in Mastra does not run, and its request is cancell
   const made = processOf(tools, [refundOf(62)]);
   await made.agent.generate("Refund it.", { runId: "declined" });
   const done = await turnOf(made, await made.agent.declineToolCallGenerate({ runId: "declined", reason: "The customer left." }));
-  assert.match(results(done), /was declined and did not run.*The customer left/);
+  assert.match(results(done), /was declined and did not run\. Do not repeat it with the same arguments\. The reason is: \\?"The customer left/);
   assert.deepEqual(ran, []);
   assert.equal((await it.instance.requests.get(pending[0]?.id ?? "")).status, "cancelled");
 });
 
-test("a call that is declined in Mastra does not run, although reviewers approved it", async () => {
-  const { tools, ran, vote } = guarding();
+test("a call that is declined in Mastra does not run, although reviewers approved it, and its approval is used up", async () => {
+  const { tools, pending, ran, vote } = guarding();
   const made = processOf(tools, [refundOf(63)]);
   await made.agent.generate("Refund it.", { runId: "declined-late" });
+  const saved = await textOf(made.storage);
   await vote("approve");
   const done = await turnOf(made, await made.agent.declineToolCallGenerate({ runId: "declined-late" }));
   assert.match(results(done), /was declined and did not run/);
   assert.deepEqual(ran, []);
+  const { outcome } = (await it.instance.requests.get(pending[0]?.id ?? "")).consumption ?? {};
+  assert.deepEqual([outcome?.status, outcome?.note], ["failed", "The call was declined in Mastra and did not run."]);
+  // A snapshot from before the decline cannot run it.
+  const next = processOf(tools, [], await storageOf(saved));
+  assert.match(results(await turnOf(next, await next.agent.resumeGenerate({}, { runId: "declined-late" }))), /its outcome is failed/);
+  assert.deepEqual(ran, []);
+});
+
+test("a call that is declined in Mastra while reviewers deny it, or while the gateway does not answer, says which request is open", async () => {
+  const silent = it.gateway.client(it.instanceToken, {
+    retries: { attempts: 1 },
+    fetch: (input, init) => (init?.method === "DELETE" ? Promise.reject(new TypeError("the connection was lost")) : fetch(input, init)),
+  });
+  for (const [at, requests] of [it.instance.requests, silent.requests].entries()) {
+    const { options, pending, ran, vote } = guarding();
+    const made = processOf(toolsOf({ ...options, requests }, (_, given) => ran.push(given)), [refundOf(68 + at)]);
+    await made.agent.generate("Refund it.", { runId: `declined-${at}` });
+    if (at === 0) await vote("deny");
+    const done = await turnOf(made, await made.agent.declineToolCallGenerate({ runId: `declined-${at}` }));
+    assert.equal(/Its request may still be open/.test(results(done)), at === 1);
+    assert.deepEqual([ran, (await it.instance.requests.get(pending[0]?.id ?? "")).status], [[], at === 0 ? "denied" : "pending"]);
+  }
 });
 
 test("a run that requires approvals in Mastra too needs both", async () => {

@@ -56,5 +56,5 @@ function used(call: string, outcome: string | undefined): readonly [code: string
   if (outcome === undefined) {
     return ["outcome_unknown", `${call} was started before, and its outcome is unknown. It did not run again. Check its effect before you repeat it.`];
   }
-  return ["already_consumed", `${call} was run before, and its outcome is ${outcome}. It did not run again. If it is needed once more, make a new call, which asks for a new approval.`];
+  return ["already_consumed", `${call} was run before, and its outcome is ${outcome}. It did not run again. Check its effect first. If it is needed once more, make a new call.`];
 }

@@ -127,14 +127,14 @@ export class Client {
   ): Promise<Schema<"Envelope">> {
     const query = { node: options.node, ...(options.hmac === true && { hmac: true }) };
     const form = openObject({ payload: anyObject, version: count, signature: anyText });
-    return this.#transport.send(threads.reading(path`/v1/threads/${thread}/envelope`, form, query), options);
+    return this.#transport.send(threads.reading(path`/v1/threads/${{ thread }}/envelope`, form, query), options);
   }
 
   /** Returns the HMAC secrets of a node. Only the node's own agent receives them. */
   async nodeSecrets(flow: string, node: string, options: CallOptions = {}): Promise<NodeSecrets> {
     const secret = openObject({ epoch: anyText, good_until: anyText, secret: anyText });
     const form = openObject({ secrets: listOf(secret) });
-    return this.#transport.send(threads.reading(path`/v1/flows/${flow}/nodes/${node}/envelope-secret`, form), options);
+    return this.#transport.send(threads.reading(path`/v1/flows/${{ flow }}/nodes/${{ node }}/envelope-secret`, form), options);
   }
 
   /** Returns the published keys as they came. `Keys.read` reads them. */

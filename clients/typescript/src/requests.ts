@@ -149,7 +149,7 @@ export class RequestsApi {
     checkKeys(keys);
     const call: Call<Consumption> = {
       method: "POST",
-      path: path`/aap/v1/requests/${request.id}/consume`,
+      path: path`/aap/v1/requests/${{ id: request.id }}/consume`,
       headers: keyHeader(idempotencyKey),
       accepts: { 200: async (body, headers) => consumed(sameCall(body, headers, request), headers, { idempotencyKey, keys }) },
       isIdempotent: true,
@@ -169,7 +169,7 @@ export class RequestsApi {
     const id = idOf(request);
     const call: Call<ApprovalRequest> = {
       method: "POST",
-      path: path`/aap/v1/requests/${id}/outcome`,
+      path: path`/aap/v1/requests/${{ id }}/outcome`,
       body: given({ status: outcome.status, note: outcome.note }),
       accepts: { 200: (body, headers) => sameRequest(body, headers, id) },
       isIdempotent: true,
@@ -186,7 +186,7 @@ function idOf(request: string | { readonly id: string }): string {
 function reading(id: string, waitSecs = 0): Call<ApprovalRequest> {
   return {
     method: "GET",
-    path: path`/aap/v1/requests/${id}`,
+    path: path`/aap/v1/requests/${{ id }}`,
     query: { wait: waitSecs > 0 ? `${waitSecs}s` : undefined },
     accepts: { 200: (body, headers) => sameRequest(body, headers, id) },
     isIdempotent: true,

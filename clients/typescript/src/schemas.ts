@@ -35,14 +35,18 @@ export function keyHeader(idempotencyKey: string): Record<string, string> {
   return { "idempotency-key": idempotencyKey };
 }
 
-/** Returns a path with its parts encoded, or refuses a part that would make it the path of something else. */
-export function path(texts: TemplateStringsArray, ...parts: readonly string[]): string {
-  return texts.reduce((found, text, index) => found + segment(parts[index - 1]) + text);
+/**
+ * Returns a path with its parts encoded, or refuses a part that would make it the path of something else. Each part is an
+ * object with one member, whose name is that of the field.
+ */
+export function path(texts: TemplateStringsArray, ...parts: readonly Readonly<Record<string, string>>[]): string {
+  return texts.reduce((found, text, index) => found + segment(parts[index - 1] ?? {}) + text);
 }
 
-function segment(part: unknown): string {
+function segment(field: Readonly<Record<string, unknown>>): string {
+  const [[name, part] = ["id", undefined]] = Object.entries(field);
   // A URL resolves dots.
   const isSegment = typeof part === "string" && !["", ".", ".."].includes(part) && !/\p{Surrogate}/u.test(part);
-  if (!isSegment) throw invalidArgument("id", "is not an id or a name of the gateway");
+  if (!isSegment) throw invalidArgument(name, "is not an id or a name of the gateway");
   return encodeURIComponent(part);
 }

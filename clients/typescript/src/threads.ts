@@ -66,11 +66,11 @@ export function reading<T>(
 }
 
 export function readThread(id: string): Call<Schema<"ThreadResponse">> {
-  return reading(path`/v1/threads/${id}`, thread);
+  return reading(path`/v1/threads/${{ thread: id }}`, thread);
 }
 
 export function readState(id: string, node: string, version?: number): Call<Schema<"StateResponse">> {
-  return reading(path`/v1/threads/${id}/state`, openObject({ version: count, transition: digest, state: anyObject }), {
+  return reading(path`/v1/threads/${{ thread: id }}/state`, openObject({ version: count, transition: digest, state: anyObject }), {
     node,
     version,
   });
@@ -80,7 +80,7 @@ export function readState(id: string, node: string, version?: number): Call<Sche
 export function proposing(id: string, below: "transitions" | "rollbacks" | "joins", body: object): Call<Committed | Held> {
   return {
     method: "POST",
-    path: `${path`/v1/threads/${id}`}/${below}`,
+    path: `${path`/v1/threads/${{ thread: id }}`}/${below}`,
     body: given(body),
     accepts: { 201: committed, 202: held },
     isIdempotent: true,
@@ -88,13 +88,13 @@ export function proposing(id: string, below: "transitions" | "rollbacks" | "join
 }
 
 export function readTransition(transition: string): Call<Schema<"TransitionResponse">> {
-  return reading(path`/v1/transitions/${transition}`, openObject({ transition: digest, thread: name, status: anyText }));
+  return reading(path`/v1/transitions/${{ transition }}`, openObject({ transition: digest, thread: name, status: anyText }));
 }
 
 export function cancelling(transition: string, reason: string): Call<Schema<"CancelResponse">> {
   return {
     method: "POST",
-    path: path`/v1/transitions/${transition}/cancellation`,
+    path: path`/v1/transitions/${{ transition }}/cancellation`,
     body: { reason },
     accepts: { 200: answer(openObject({ status: anyText })) },
     isIdempotent: true,
@@ -105,7 +105,7 @@ export function cancelling(transition: string, reason: string): Call<Schema<"Can
 export function readDecision(transition: string, waitSecs = 0): Call<Decision | undefined> {
   return {
     method: "GET",
-    path: path`/v1/transitions/${transition}/decision`,
+    path: path`/v1/transitions/${{ transition }}/decision`,
     ...(waitSecs > 0 && { headers: { prefer: `wait=${waitSecs}` } }),
     accepts: { 200: (body) => decisionOf(transition, body), 202: () => undefined },
     isIdempotent: true,
@@ -160,7 +160,7 @@ export async function* chainOf(
   const form = openObject({ entries: listOf(openObject({ version: count, transition: digest })), next_page_token: nullable(count) });
   for (let token = 0; ; ) {
     const query = { page_token: token, page_size: chainPage };
-    const page = await transport.send(reading<Schema<"ChainResponse">>(path`/v1/threads/${id}/chain`, form, query), options);
+    const page = await transport.send(reading<Schema<"ChainResponse">>(path`/v1/threads/${{ thread: id }}/chain`, form, query), options);
     yield* page.entries;
     const next = page.next_page_token ?? undefined;
     if (next === undefined) return;

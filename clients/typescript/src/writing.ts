@@ -158,7 +158,7 @@ export async function endWrite(
   const writeId = typeof write === "object" && write !== null ? write.write_id : write;
   const call: Call<WriteOutcome> = {
     method: "POST",
-    path: `${path`/v1/writes/${writeId}`}/${how}`,
+    path: `${path`/v1/writes/${{ write_id: writeId }}`}/${how}`,
     body,
     accepts: { 200: (sent) => outcomeOf(sent, writeId) },
     isIdempotent: true,

@@ -152,6 +152,8 @@ test("an id that would make another path is refused before anything is sent", as
       ];
       for (const send of calls) assert.equal(await codeOf(send), "invalid_argument", String(id));
     }
+    const named = { thread: client.thread(".."), transition: client.cancel("..", "x"), write_id: client.confirm(".."), id: requests.get("..") };
+    for (const [field, sent] of Object.entries(named)) await assert.rejects(sent, new RegExp(`^CountersignError: invalid_argument: ${field}: `));
     assert.deepEqual(peer.seen, []);
     await codeOf(() => requests.get("a/../b"));
     assert.deepEqual(peer.seen, ["GET /aap/v1/requests/a%2F..%2Fb"]);
@@ -179,6 +181,15 @@ test("the message about an address, a token or a connection has the next step", 
     const refused = `GET /v1/threads/one: ${url} refused the connection. Is \`countersign serve\` running there?`;
     await assert.rejects(make(url, "cs_token").thread("one"), { code: "unreachable", detail: refused });
   }
+});
+
+test("an error after an attempt that was sent says that it may have been carried out", async () => {
+  let attempts = 0;
+  const lost = new Client({ url: "http://localhost:8480", token: "cs_token", retries: { attempts: 2, firstSecs: 0 }, fetch: () => {
+    attempts += 1;
+    return Promise.reject(Object.assign(new TypeError("fetch failed"), attempts === 2 && { cause: { code: "ECONNREFUSED" } }));
+  } });
+  await assert.rejects(lost.thread("one"), /refused the connection\. .* An earlier attempt may have been carried out\. Send the same again\./);
 });
 
 test("a token is not sent over plain HTTP, and is not printed", async () => {

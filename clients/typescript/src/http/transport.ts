@@ -74,18 +74,24 @@ export class Transport {
 
   /** Sends a request until there is an answer, as often as allowed. */
   async send<T>(call: Call<T>, options: CallOptions = {}, attempts = this.retries.attempts): Promise<T> {
+    let wasSent = false;
     for (let attempt = 1; ; attempt += 1) {
-      const outcome = await this.once(call, options);
+      const outcome: { readonly value: T } | Failed = await this.once(call, options, wasSent);
       if (!("error" in outcome)) return outcome.value;
       const wait = pauseSecs(this.retries, attempt, outcome.retryAfter);
       const isLast = attempt >= attempts || wait === undefined;
       if (isLast || !mayRepeat(outcome, call.isIdempotent)) throw outcome.error;
+      // The gateway answers 429 before any effect.
+      wasSent ||= outcome.error.status !== 429 && !wasRefused(outcome.error.cause);
       await pause(wait, options.signal);
     }
   }
 
-  /** Makes one attempt. An answer that is no refusal and has another form throws. */
-  async once<T>(call: Call<T>, options: CallOptions = {}): Promise<{ readonly value: T } | Failed> {
+  /**
+   * Makes one attempt. An answer that is no refusal and has another form throws. `wasSent` is true if an earlier attempt may
+   * have been carried out.
+   */
+  async once<T>(call: Call<T>, options: CallOptions = {}, wasSent = false): Promise<{ readonly value: T } | Failed> {
     const where = `${call.method} ${call.path}`;
     let response: Response;
     let bytes: Uint8Array<ArrayBuffer>;
@@ -93,7 +99,7 @@ export class Transport {
       response = await this.open(call, options.signal);
       bytes = await this.bytesOf(response);
     } catch (error) {
-      return { error: lost(`${where}: ${this.#origin}`, error, options.signal), retryAfter: null };
+      return { error: lost(`${where}: ${this.#origin}`, error, wasSent, options.signal), retryAfter: null };
     }
     const accept = call.accepts[response.status];
     if (accept !== undefined) return { value: await accept(parsedAnswer(bytes, this.answerBytesMax), response.headers) };
@@ -180,13 +186,13 @@ function sendable(body: unknown): Uint8Array<ArrayBuffer> {
 }
 
 /** Returns the error of a missing response, or throws what the caller's signal or the client said. */
-function lost(where: string, error: unknown, signal: AbortSignal | undefined): CountersignError {
+function lost(where: string, error: unknown, wasSent: boolean, signal: AbortSignal | undefined): CountersignError {
   if (signal?.aborted) throw signal.reason;
   if (error instanceof CountersignError) throw error;
   const isLate = error instanceof Error && error.name === "TimeoutError";
   const why = isLate ? "did not answer in time" : "cannot be reached, or the connection was lost";
   const detail = wasRefused(error)
-    ? `${where} refused the connection. Is \`countersign serve\` running there?`
+    ? `${where} refused the connection. Is \`countersign serve\` running there?${wasSent ? " An earlier attempt may have been carried out. Send the same again." : ""}`
     : `${where} ${why}. The request may have been carried out. Send the same again.`;
   return new CountersignError("unreachable", { source: "client", detail, cause: error });
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count
@@ -21,6 +22,11 @@ STATE = {
     "target_user_id": 17,
     "payment": {"amount": 10, "currency": "EUR", "card": "4111111111111111"},
 }
+
+
+def pytest_configure() -> None:
+    """A shell starts a process in the background with interrupts ignored, and the tests interrupt themselves."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @dataclass(frozen=True)

@@ -274,7 +274,7 @@ def _weak() -> Iterator[Json]:
         token = f"{signed}.{base64url(nonce + scalar)}"
         jwt.PyJWS().decode(token, Ed25519PublicKey.from_public_bytes(public), ["EdDSA"])
         yield {
-            "name": f"a key of small order: {name}", "accept_as": RECEIPT, "code": SIGNATURE,
+            "name": f"a key of small order: {name}", "accept_as": RECEIPT, "code": "jwks",
             "jwks": {"keys": [jwk_of(public, "signing")]}, "token": token,
         }  # fmt: skip
 

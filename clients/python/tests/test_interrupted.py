@@ -15,7 +15,7 @@ import pytest
 from calling import Desk
 from countersign import ApprovalRequest, AsyncClient, Client, _requests
 from countersign.tools import countersigned
-from faulty import Changed, between, cancelling
+from faulty import Before, Changed, between, cancelling
 from test_tools import outcome
 
 
@@ -219,6 +219,36 @@ def test_a_call_that_is_interrupted_while_it_uses_its_approval_reports_that_it_d
             countersigned(client, tool="search", key=lambda: key)(lambda: runs.append(1))()
     request = desk.instance.create_request("search", {}, idempotency_key=key, timeout="600s")
     assert (outcome(desk, request.id), runs) == (("failed", "KeyboardInterrupt, before the call ran"), [])
+
+
+def test_an_interrupted_call_does_not_report_the_call_of_another_process(desk: Desk) -> None:
+    runs: list[int] = []
+    key = desk.key()
+
+    def used_by_another() -> None:
+        request = desk.instance.create_request("search", {}, idempotency_key=key, timeout="600s")
+        desk.instance.consume_request(request.id, tool="search", arguments={})
+        signal.pthread_kill(main_thread().ident or 0, signal.SIGINT)
+
+    with between(desk.gateway.url) as proxy, Client(proxy.url, desk.token) as client:
+        proxy.todo.extend([None, Before(used_by_another)])
+        with pytest.raises(KeyboardInterrupt):
+            countersigned(client, tool="search", key=lambda: key)(lambda: runs.append(1))()
+    request = desk.instance.create_request("search", {}, idempotency_key=key, timeout="600s")
+    desk.instance.report_outcome(request.id, "succeeded")
+    assert (outcome(desk, request.id), runs) == (("succeeded", None), [])
+
+
+def test_a_function_can_raise_stop_iteration(desk: Desk) -> None:
+    ended = StopIteration("the last page")
+
+    @countersigned(desk.instance, tool="search")
+    def search() -> None:
+        raise ended
+
+    with pytest.raises(StopIteration) as raised:
+        search()
+    assert raised.value is ended
 
 
 def test_a_call_that_is_cancelled_before_it_uses_its_approval_does_not_use_it(

@@ -1,4 +1,4 @@
-"""Checks that a `verify` response is the one to a writer's request. Without keys, the signed claims bind the response,
+"""Checks that a `verify` response answers this request. Without keys, the signed claims bind the response,
 and prove nothing."""
 
 from __future__ import annotations

@@ -26,15 +26,22 @@ Order = Generator[Step, Any, T]
 def blocked(order: Order[T], hands: Any) -> T:
     """Runs an order by blocking."""
     go: Callable[[], Step] = partial(next, order)
+    thrown: BaseException | None = None
     while True:
         try:
             step = go()
         except StopIteration as done:
             found: T = done.value
             return found
+        except RuntimeError as error:
+            # A generator cannot raise `StopIteration`, but a function of the caller can.
+            if isinstance(thrown, StopIteration) and error.__cause__ is thrown:
+                raise thrown from None
+            raise
         try:
             go = partial(order.send, step(hands))
         except BaseException as error:  # the order decides what follows
+            thrown = error
             go = partial(order.throw, error)
 
 

@@ -8,7 +8,7 @@ import inspect
 import logging
 import uuid
 from collections.abc import Awaitable, Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 
 from countersign import _requests
@@ -18,7 +18,7 @@ from countersign._names import Invalid, key, whole
 from countersign._ordered import AwaitingHands, BlockingHands, Order, awaited, blocked
 from countersign._plans import Core, Plan
 from countersign.errors import Conflict, CountersignError, StillHeld
-from countersign.resources import ApprovalRequest
+from countersign.resources import ApprovalRequest, Consumption
 
 from ._arguments import Arguments, Call
 from ._refused import CODES, CallRefused
@@ -152,7 +152,10 @@ class _Asked:
     pending: str | None = None
     # The request whose approval is used, or may be, because the call was interrupted before the answer.
     used: str | None = None
+    is_certain: bool = False
     ran: bool = False
+    # The key of this attempt is random: if the process dies, no other can repeat it.
+    attempt: str = field(default_factory=lambda: str(uuid.uuid4()))
 
     def order(self, function: Callable[..., Any]) -> Order[Any]:
         """Asks, waits, uses the approval, runs the function and reports. Raises if the call may not run."""
@@ -182,7 +185,7 @@ class _Asked:
             yield lambda it: it.to_the_end(self.ended(error))
         except Exception as unsaid:
             if self.used is not None:
-                ended = "succeeded" if error is None else "failed"
+                ended = "did not run" if not self.ran else "succeeded" if error is None else "failed"
                 log.warning("%s: the call %s, and the report failed (%s)", self.used, ended, type(unsaid).__name__)
 
     def decided(self) -> Plan[ApprovalRequest]:
@@ -219,26 +222,34 @@ class _Asked:
         return decided
 
     def use(self, found: ApprovalRequest) -> Plan[None]:
-        """Uses the approval. The key of this attempt is random: if the process dies, no other can repeat it."""
-        asking = self.asking
+        """Uses the approval."""
         self.used = found.id
         try:
             with self._refusing():
-                yield from _requests.consume_request(
-                    self.core,
-                    found.id,
-                    tool=asking.tool,
-                    arguments=self.made.sent,
-                    server=asking.server,
-                    keys=asking.keys,
-                )
+                yield from self._consumed(found.id)
         except CountersignError:
             self.used = None
             raise
+        self.is_certain = True
+
+    def _consumed(self, request: str) -> Plan[Consumption]:
+        asking = self.asking
+        return _requests.consume_request(
+            self.core,
+            request,
+            tool=asking.tool,
+            arguments=self.made.sent,
+            server=asking.server,
+            idempotency_key=self.attempt,
+            keys=asking.keys,
+        )
 
     def ended(self, error: BaseException | None = None) -> Plan[None]:
         """Reports the outcome of a call that used its approval, or cancels the request of one that waited."""
         if self.used is not None:
+            if not self.is_certain:
+                # Another process can have used the approval, and its report is the one that counts. Then this raises.
+                yield from self._consumed(self.used)
             yield from self._reported(self.used, error)
         elif self.pending is not None:
             # It may have been decided since then, and an unused approval expires.

@@ -207,6 +207,24 @@ def test_a_write_that_cannot_be_confirmed_is_told_and_not_tried_again(own_flow: 
     assert ([no.value.write_id], ids[0] in caplog.text) == (ids, True)
 
 
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_closed_client_hides_neither_the_write_nor_the_error_of_the_body(flow: Flow, fails: bool) -> None:
+    thread, pointer = approved_pointer(flow)
+    writer = flow.gateway.client(flow.tokens["writer"])
+    ids: list[str] = []
+
+    @guarded_writer(writer)
+    def pay(view: dict[str, Any], write: Write) -> None:
+        ids.append(write.write_id)
+        writer.close()
+        if fails:
+            raise LookupError("no such account")
+
+    with pytest.raises(LookupError if fails else NotConfirmed) as no:
+        one_node(pay).invoke({"countersign": pointer}, {"configurable": {"thread_id": thread}})
+    assert fails or getattr(no.value, "write_id", None) == ids[0]
+
+
 def test_a_writer_cannot_stop_the_run_and_what_it_left_is_told(flow: Flow) -> None:
     thread, pointer = approved_pointer(flow)
 

@@ -77,18 +77,29 @@ class _Writer:
             raise
         except BaseException as error:
             # The gateway may have allowed the write, and the body did not run.
-            aborted = self.aborted(core, write_id, error)
-            yield lambda it: it.to_the_end(aborted)
+            yield from self._abort(core, write_id, error)
             raise
         write = Write(thread, pointer["transition"], write_id, yes.fence, yes.lease_expires_at)
         try:
             result = yield lambda it: it.body(lambda: body(yes.view, write))
         except Exception as error:
-            given_up = self.given_up(core, write_id, error)
-            yield lambda it: it.to_the_end(given_up)
+            yield from self._abort(core, write_id, error)
+            if isinstance(error, GraphBubbleUp):
+                # The run would wait, and resume with an expired write.
+                raise Invalid("body", "a writer cannot interrupt the run: interrupt in a node before it") from None
             raise
-        update: Update = yield lambda it: it.to_the_end(self.confirmed(core, write_id, result))
+        try:
+            update: Update = yield lambda it: it.to_the_end(self.confirmed(core, write_id, result))
+        except Exception as error:  # for whatever reason: the caller must learn what to confirm
+            log.error("%s is written and not confirmed (%s)", write_id, type(error).__name__)
+            raise NotConfirmed(write_id) from error
         return update
+
+    def _abort(self, core: Core, write_id: str, error: BaseException) -> Order[None]:
+        """Reports that nothing was written. If the report fails, for whatever reason, the lease expires."""
+        reason = _said(error)
+        with contextlib.suppress(Exception):
+            yield lambda it: it.to_the_end(_calls.abort(core, write_id, reason=reason))
 
     def allowed(self, core: Core, thread: str, pointer: Pointer, write_id: str) -> Plan[Verified]:
         """Calls `verify` right before the body runs. Raises unless the write is clearly allowed."""
@@ -105,25 +116,9 @@ class _Writer:
             raise Denied(status=403, code="receipt_missing", detail="the version of the run is not approved")
         return yes
 
-    def aborted(self, core: Core, write_id: str, error: BaseException) -> Plan[None]:
-        """Reports that nothing was written. If the report fails, the lease expires."""
-        with contextlib.suppress(CountersignError):
-            yield from _calls.abort(core, write_id, reason=_said(error))
-
-    def given_up(self, core: Core, write_id: str, error: Exception) -> Plan[None]:
-        """Aborts the write of a body that raised."""
-        yield from self.aborted(core, write_id, error)
-        if isinstance(error, GraphBubbleUp):
-            # The run would wait, and resume with an expired write.
-            raise Invalid("body", "a writer cannot interrupt the run: interrupt in a node before it") from None
-
     def confirmed(self, core: Core, write_id: str, result: object) -> Plan[Update]:
         """Reports the write, whatever the body returned."""
-        try:
-            return self.update((yield from _told(core, write_id, result)))
-        except CountersignError as error:
-            log.error("%s is written and not confirmed (%s)", write_id, type(error).__name__)
-            raise NotConfirmed(write_id) from error
+        return self.update((yield from _told(core, write_id, result)))
 
     def update(self, ended: Ended) -> Update:
         """Returns the pointer after the write."""
@@ -191,7 +186,8 @@ def guarded_writer(
     not the graph's state. Its result is confirmed as the writer's result. If it raises, the write is aborted, so let it
     raise only if nothing was written. A body that returns an awaitable or a generator has not run, and counts as one
     that raised. If the run is cancelled or interrupted before the body runs, the write is aborted. If that happens in
-    the body, nothing is reported, because the body may have written. After the body, the write is confirmed first.
+    the body, nothing is reported, because the body may have written. After the body, an awaited run confirms the write
+    before it is cancelled. An interrupt of a blocking run can leave the write unconfirmed.
 
     With `approved_only=False` it also writes versions that need no receipt. With `keys` (of `countersign.verify`) the
     gateway's permission must be signed by one of them.

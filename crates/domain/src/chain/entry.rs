@@ -45,8 +45,8 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Returns whether the entry is consistent: it has an issuer, exactly version 0 has no parent, and version 0 is neither approved nor
-    /// written.
+    /// Returns whether the entry is consistent: it has an issuer, exactly version 0 has no parent, and version 0 is
+    /// neither approved nor written.
     pub fn is_whole(&self) -> bool {
         let first = self.version == 0;
         let gated = matches!(self.gate, CommitGate::Approved { .. } | CommitGate::Written { .. });

@@ -1,6 +1,7 @@
 /** The audit log as a stream. After a break it continues from the last event, so nothing is missed. */
 
 import { CountersignError, unexpectedAnswer } from "./errors.js";
+import { within } from "./http/deadline.js";
 import { problem } from "./http/problem.js";
 import { isPassing, pause, pauseSecs } from "./http/retries.js";
 import { answerTooLarge, parsedAnswer, parsedOrNothing, type CallOptions, type Transport } from "./http/transport.js";
@@ -42,23 +43,18 @@ export async function* events(transport: Transport, options: EventsOptions): Asy
 export async function* followEvents(transport: Transport, options: EventsOptions): AsyncGenerator<AuditEvent> {
   const stream = new EventStream(options.after ?? 0, transport.answerBytesMax);
   for (let failures = 0; ; ) {
-    const connection = new AbortController();
-    const signal = options.signal === undefined ? connection.signal : AbortSignal.any([options.signal, connection.signal]);
     let retryAfter: string | null = null;
     try {
-      const response = await connect(transport, stream.position, signal, connection);
+      const response = await connect(transport, stream.position, options.signal);
       retryAfter = response.headers.get("retry-after");
-      if (response.status !== 200) throw problem(response.status, parsedOrNothing(await transport.bytesOf(response)));
-      for await (const chunk of chunksOf(response, connection)) {
+      if (response.status !== 200) throw problem(response.status, parsedOrNothing(await bodyOf(transport, response, options.signal)));
+      for await (const chunk of chunksOf(response, options.signal)) {
         failures = 0;
         yield* stream.add(chunk);
       }
     } catch (error) {
       if (options.signal?.aborted) throw options.signal.reason;
       if (error instanceof CountersignError && !isPassing(error)) throw error;
-    } finally {
-      // The consumer may also have left the loop.
-      connection.abort();
     }
     stream.forget();
     failures += 1;
@@ -67,25 +63,28 @@ export async function* followEvents(transport: Transport, options: EventsOptions
   }
 }
 
-async function connect(transport: Transport, after: number, signal: AbortSignal, connection: AbortController) {
-  const silence = setTimeout(() => connection.abort(), silenceSecs * 1000);
-  try {
-    const headers = { accept: "text/event-stream", "last-event-id": String(after) };
-    return await transport.open({ method: "GET", path: "/v1/events", headers, waitSecs: Infinity }, signal);
-  } finally {
-    clearTimeout(silence);
-  }
+async function connect(transport: Transport, after: number, caller: AbortSignal | undefined): Promise<Response> {
+  const headers = { accept: "text/event-stream", "last-event-id": String(after) };
+  return within(silenceSecs, caller, (signal) => transport.open({ method: "GET", path: "/v1/events", headers }, signal));
+}
+
+function bodyOf(transport: Transport, response: Response, caller: AbortSignal | undefined): Promise<Uint8Array> {
+  return within(silenceSecs, caller, () => transport.bytesOf(response));
 }
 
 /** Yields the chunks of a body. Silence ends the connection. */
-async function* chunksOf(response: Response, connection: AbortController): AsyncGenerator<Uint8Array> {
+async function* chunksOf(response: Response, caller: AbortSignal | undefined): AsyncGenerator<Uint8Array> {
   const reader = response.body?.getReader();
   if (reader === undefined) return;
-  for (;;) {
-    const silence = setTimeout(() => connection.abort(), silenceSecs * 1000);
-    const { done, value } = await reader.read().finally(() => clearTimeout(silence));
-    if (done) return;
-    yield value;
+  try {
+    for (;;) {
+      const { done, value } = await within(silenceSecs, caller, () => reader.read());
+      if (done) return;
+      yield value;
+    }
+  } finally {
+    // The consumer may also have left the loop.
+    void reader.cancel().catch(() => undefined);
   }
 }
 

@@ -3,6 +3,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { inspect } from "node:util";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 
 import { Client, guard, type ClientOptions, type Keys } from "countersign-gateway";
 import { guardTools } from "countersign-gateway/ai-sdk";
@@ -129,6 +131,22 @@ test("a response that is too large or too slow ends", async () => {
   await withPeer(() => undefined, async (client) => {
     assert.equal(await codeOf(() => client.thread("one")), "unreachable");
   }, { timeoutSecs: 0.2, retries: { attempts: 1 } });
+});
+
+test("the limit holds when the runtime collects garbage meanwhile", async () => {
+  setFlagsFromString("--expose-gc");
+  const collect = runInNewContext("gc") as () => void;
+  const collecting = setInterval(collect, 20);
+  try {
+    await withPeer(() => undefined, async (client) => {
+      assert.equal(await codeOf(() => client.thread("one")), "unreachable");
+      const left = new AbortController();
+      setTimeout(() => left.abort(new Error("left")), 100);
+      await assert.rejects(client.thread("one", { signal: left.signal }), /left/);
+    }, { timeoutSecs: 0.3, retries: { attempts: 1 } });
+  } finally {
+    clearInterval(collecting);
+  }
 });
 
 test("an argument that JSON cannot represent is refused before anything is sent", async () => {

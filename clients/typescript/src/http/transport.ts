@@ -5,6 +5,7 @@ import { canonical } from "../json/canonical.js";
 import { readJson } from "../json/read.js";
 import type { Json } from "../json/value.js";
 import { address } from "./address.js";
+import { within } from "./deadline.js";
 import { problem } from "./problem.js";
 import { defaultRetries, mayRepeat, pause, pauseSecs, type Failed, type Retries } from "./retries.js";
 
@@ -40,7 +41,7 @@ export interface Call<T> {
   readonly accepts: Readonly<Record<number, (body: Json, headers: Headers) => T | Promise<T>>>;
   /** Whether the protocol makes a repeat safe. */
   readonly isIdempotent: boolean;
-  /** The time that the gateway may wait before it answers. A stream has no limit. */
+  /** The time that the gateway may wait before it answers. */
   readonly waitSecs?: number;
 }
 
@@ -96,8 +97,10 @@ export class Transport {
     let response: Response;
     let bytes: Uint8Array<ArrayBuffer>;
     try {
-      response = await this.open(call, options.signal);
-      bytes = await this.bytesOf(response);
+      [response, bytes] = await within(this.#timeoutSecs + (call.waitSecs ?? 0), options.signal, async (signal) => {
+        const opened = await this.open(call, signal);
+        return [opened, await this.bytesOf(opened)] as const;
+      });
     } catch (error) {
       return { error: lost(`${where}: ${this.#origin}`, error, wasSent, options.signal), retryAfter: null };
     }
@@ -107,9 +110,8 @@ export class Transport {
     return { error: problem(response.status, parsedOrNothing(bytes)), retryAfter: response.headers.get("retry-after") };
   }
 
-  /** Sends a request, and returns its response before its body. */
-  async open(call: Omit<Call<unknown>, "accepts" | "isIdempotent">, signal?: AbortSignal): Promise<Response> {
-    signal?.throwIfAborted();
+  /** Sends a request, and returns its response before its body. The caller limits its time. */
+  async open(call: Omit<Call<unknown>, "accepts" | "isIdempotent" | "waitSecs">, signal: AbortSignal): Promise<Response> {
     const url = new URL(this.#origin + call.path);
     for (const [name, value] of Object.entries(call.query ?? {})) {
       if (value !== undefined) url.searchParams.set(name, String(value));
@@ -117,15 +119,13 @@ export class Transport {
     const headers: Record<string, string> = { accept: "application/json", ...call.headers };
     headers["authorization"] = `Bearer ${this.#token}`;
     if (call.body !== undefined) headers["content-type"] = "application/json";
-    const { waitSecs = 0 } = call;
-    const limit = waitSecs === Infinity ? [] : [AbortSignal.timeout((this.#timeoutSecs + waitSecs) * 1000)];
     return this.#fetch(url, {
       method: call.method,
       headers,
       ...(call.body !== undefined && { body: sendable(call.body) }),
       // A redirect would carry the token to another place. It is an unexpected status instead.
       redirect: "manual",
-      signal: AbortSignal.any(signal === undefined ? limit : [signal, ...limit]),
+      signal,
     });
   }
 

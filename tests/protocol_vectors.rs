@@ -9,7 +9,7 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use countersign_domain::chain::commitment::{LeafSource, Origins, Tree};
 use countersign_domain::chain::entry::Entry;
 use countersign_domain::chain::hash::{Digest, Tag};
-use countersign_domain::chain::jws::{self, TokenType};
+use countersign_domain::chain::jws::{self, TokenClaims, TokenType};
 use countersign_domain::chain::link::{ChainLink, check_link};
 use countersign_domain::chain::opening::{Opening, OpeningSelection, SaltComparison, open};
 use countersign_domain::chain::receipt::{Denial, Receipt, Verification};
@@ -41,8 +41,6 @@ use countersign_domain::threads::rejected_request::RejectedRequest;
 use countersign_domain::threads::step::content_of;
 use countersign_domain::threads::tool_call::Tool;
 use countersign_domain::threads::transition::patch_digest;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 #[path = "protocol_vectors/branches.rs"]

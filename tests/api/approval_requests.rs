@@ -38,6 +38,7 @@ on_both! {
     only_an_approval_that_can_be_used_is_shared,
     each_equal_call_that_the_policy_allows_has_a_request_of_its_own,
     call_without_approval_is_asked_three_times_only,
+    token_whose_node_left_the_policy_is_told_so,
 }
 
 /// A flow in which the agent may read, must ask for refunds, and may delete nothing.
@@ -323,6 +324,17 @@ async fn approval_is_not_used_under_a_new_policy(scene: ApiScenario) {
     g.service.reviews.rejudge_hold(&review).await.unwrap();
     decides(g, &open, VoteVerdict::Approve, None).await;
     it.consume(&open, "c1").await.expect(200);
+}
+
+async fn token_whose_node_left_the_policy_is_told_so(scene: ApiScenario) {
+    let g = &scene.gateway;
+    let it = Instance::new(g, "bot").await;
+    let renamed = policy().replace("[nodes.agent]", "[nodes.planner]");
+    let by = "tests".try_into().unwrap();
+    g.service.policy_changes.activate_policy(&by, None, source(&renamed), Default::default()).await.unwrap();
+    let answer = it.ask("k1", &call("search", json!({}))).await;
+    assert_eq!(code(&answer), (403, "forbidden"), "{}", answer.body);
+    assert!(answer.body["error"]["message"].as_str().unwrap().contains("no node of this token"), "{}", answer.body);
 }
 
 async fn outcome_is_recorded_once_and_after_the_use(scene: ApiScenario) {

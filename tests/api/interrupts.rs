@@ -100,7 +100,6 @@ fn claims(g: &TestGateway, answered: &Value) -> InterruptAnswer {
         jws::read::<InterruptAnswer>(answered["answer"].as_str().unwrap(), TokenType::InterruptAnswer).unwrap();
     let key = keys.public(KeyUse::Chain, unverified.kid()).unwrap();
     let claims = unverified.verify(key).unwrap();
-    assert!(claims.is_whole());
     assert_eq!(claims.iss, keys.issuer());
     claims
 }

@@ -345,6 +345,10 @@ def _other_claims() -> Iterator[Spoiled]:
     ]  # fmt: skip
     for name, facts in wrong:
         yield name, FORM, SIGNING.sign(RECEIPT, receipt(**facts))
+    late = canonical(receipt(exp=0))
+    yield "an end before the beginning", FORM, SIGNING.seal(header, late)
+    yield "an end before the beginning, signed by the attacker under our kid", FORM, ATTACKER.seal(header, late)
+    yield "an end before the beginning, signed by the attacker", FORM, ATTACKER.sign(RECEIPT, receipt(exp=0))
     twice = canonical(dict(good)).replace(b'"version":2', b'"version":1,"version":2')
     yield "a claim twice", FORM, SIGNING.seal(header, twice)
     yield "claims that are no object", FORM, SIGNING.seal(header, b"[]")

@@ -16,11 +16,7 @@ fn typ(name: &str) -> TokenType {
 
 /// Returns the claims of a token, or the code of its rejection.
 fn believed(token: &str, accept_as: TokenType, keys: &PublicKeys) -> Result<Value, &'static str> {
-    fn generic<C: DeserializeOwned + Serialize>(
-        token: &str,
-        typ: TokenType,
-        keys: &PublicKeys,
-    ) -> Result<Value, &'static str> {
+    fn generic<C: TokenClaims>(token: &str, typ: TokenType, keys: &PublicKeys) -> Result<Value, &'static str> {
         let read = jws::read::<C>(token, typ).map_err(|_| "receipt_malformed")?;
         let key = keys.public(KeyUse::Chain, read.kid()).ok_or("unknown_key")?;
         if matches!(key.state().as_str(), "next" | "revoked") {
@@ -70,17 +66,17 @@ fn every_genuine_token_is_read_and_every_spoiled_one_refused_with_its_code() {
 #[test]
 fn claims_with_anything_wrong_are_no_claims() {
     let file = vectors("claims");
-    fn whole<C: DeserializeOwned + Serialize>(claims: &Value, is_whole: impl Fn(&C) -> bool) -> bool {
+    fn whole<C: TokenClaims>(claims: &Value) -> bool {
         let read = serde_json::from_value::<C>(claims.clone());
-        read.is_ok_and(|it| is_whole(&it) && serde_json::to_value(&it).unwrap() == *claims)
+        read.is_ok_and(|it| it.is_whole() && serde_json::to_value(&it).unwrap() == *claims)
     }
     let reads = |typ: &str, claims: &Value| match typ {
-        "countersign-entry+jwt" => whole(claims, Entry::is_whole),
-        "countersign-receipt+jwt" => whole(claims, Receipt::is_whole),
-        "countersign-denial+jwt" => whole(claims, Denial::is_whole),
-        "countersign-interrupt-answer+jwt" => whole(claims, InterruptAnswer::is_whole),
-        "countersign-episode+jwt" => whole(claims, manifest::ManifestClaims::is_whole),
-        _ => whole(claims, Verification::is_whole),
+        "countersign-entry+jwt" => whole::<Entry>(claims),
+        "countersign-receipt+jwt" => whole::<Receipt>(claims),
+        "countersign-denial+jwt" => whole::<Denial>(claims),
+        "countersign-interrupt-answer+jwt" => whole::<InterruptAnswer>(claims),
+        "countersign-episode+jwt" => whole::<manifest::ManifestClaims>(claims),
+        _ => whole::<Verification>(claims),
     };
     for (typ, whole) in file["whole"].as_object().unwrap() {
         assert!(reads(typ, whole), "{typ}");

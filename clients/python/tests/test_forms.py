@@ -14,7 +14,7 @@ from countersign import verify
 from countersign._protocol._forms import base64url
 from countersign._protocol._parts import TYPES
 from countersign.verify import ANY, Keys, Refused
-from countersign.verify._keys import SIGNS_TOKENS, thumbprint
+from countersign.verify._keys import OF_A_GATEWAY, thumbprint
 from countersign.verify._tagged import tagged
 from test_strict import CLAIMS, DIGEST, KEYS, RAW, signed
 from test_vectors import CLAIMS as CLAIMS_OF_EACH
@@ -129,7 +129,7 @@ def test_members_in_their_form_pass() -> None:
 
 
 EIGHTH = bytes.fromhex("26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05")
-OURS = {**SIGNS_TOKENS, "x": base64url(RAW), "kid": thumbprint(RAW), "status": "signing"}
+OURS = {**OF_A_GATEWAY, "countersign_use": "chain", "x": base64url(RAW), "kid": thumbprint(RAW), "status": "signing"}
 
 
 def key(raw: bytes, **members: Any) -> dict[str, Any]:

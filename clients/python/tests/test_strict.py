@@ -13,11 +13,12 @@ from countersign import verify
 from countersign._protocol._forms import base64url
 from countersign.verify import ANY, Keys, Refused
 from countersign.verify._curve import ORDER, P, is_strict_point, is_strict_scalar
-from countersign.verify._keys import SIGNS_TOKENS, thumbprint
+from countersign.verify._keys import OF_A_GATEWAY, thumbprint
 
 SIGNING = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 RAW = SIGNING.public_key().public_bytes_raw()
-KEYS = Keys.read({"keys": [{**SIGNS_TOKENS, "x": base64url(RAW), "kid": thumbprint(RAW), "status": "signing"}]})
+OURS = {**OF_A_GATEWAY, "countersign_use": "chain", "x": base64url(RAW), "kid": thumbprint(RAW), "status": "signing"}
+KEYS = Keys.read({"keys": [OURS]})
 DIGEST = "sha256:" + "a" * 64
 CLAIMS: dict[str, Any] = {
     "iss": "urn:test",

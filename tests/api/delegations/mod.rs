@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use countersign_domain::chain::jws::{self, TokenType};
+use countersign_domain::chain::jws::{self, TokenClaims, TokenType};
 use countersign_domain::chain::receipt::{ApprovalMethod, Denial, Receipt};
 use countersign_domain::identity::account::{Account, MachineRole, PersonRole};
 use countersign_domain::identity::delegation::{
@@ -109,7 +109,7 @@ async fn administrator(g: &TestGateway, name: &str) -> Account {
     g.service.identity.add_account_hashed(&new, &hashed(PASSWORD).await).await.unwrap()
 }
 
-fn verified<C: serde::de::DeserializeOwned + serde::Serialize>(g: &TestGateway, token: &str, typ: TokenType) -> C {
+fn verified<C: TokenClaims>(g: &TestGateway, token: &str, typ: TokenType) -> C {
     let (claims, keys) = (jws::read::<C>(token, typ).unwrap(), g.service.core.keys().unwrap());
     let key = keys.public(KeyUse::Chain, claims.kid()).unwrap();
     claims.verify(key).unwrap()

@@ -37,12 +37,12 @@ export async function genuine<K extends TokenKind>(kind: K, token: unknown, keys
     throw refused("unknown_key", "no key of that name signs, or signed, tokens");
   }
   must(await isSigned(key.raw, parts.signature, parts.signed), "signature_invalid", "not signed by that key");
-  return { claims: whole(kind, claims), key };
+  return { claims, key };
 }
 
 /** Returns a token's claims without checking its signature, only for comparison with known values. */
 export function unverifiedClaims<K extends TokenKind>(kind: K, token: unknown): Claims<K> {
-  return whole(kind, claimsOf(kind, partsOf(token, tokenKinds[kind].typ).payload));
+  return claimsOf(kind, partsOf(token, tokenKinds[kind].typ).payload);
 }
 
 /** Returns whether a key signed these bytes, by the strict rules. */
@@ -60,14 +60,11 @@ export async function isSigned(key: Bytes, signature: Bytes, signed: Bytes): Pro
   }
 }
 
+/** Returns claims in their one spelling that do not contradict each other. */
 function claimsOf<K extends TokenKind>(kind: K, payload: Bytes): Claims<K> {
   const found = read(payload);
   must(isEqual(canonical(found), payload), malformed, "its claims are not in canonical form");
-  return exactly<unknown>(tokenKinds[kind].reader, found, malformed) as Claims<K>;
-}
-
-/** Returns claims that do not contradict each other. */
-function whole<K extends TokenKind>(kind: K, claims: Claims<K>): Claims<K> {
+  const claims = exactly<unknown>(tokenKinds[kind].reader, found, malformed) as Claims<K>;
   exactly((it) => tokenKinds[kind].whole(it as never), claims as unknown as Json, malformed);
   return claims;
 }

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::hash::Digest;
+use super::jws::TokenClaims;
 use crate::primitives::id::{Jti, ReviewId, ThreadId, WriteId};
 use crate::primitives::time::Timestamp;
 
@@ -44,16 +45,16 @@ pub struct Entry {
     pub version: u64,
 }
 
-impl Entry {
-    /// Returns whether the entry is consistent: it has an issuer, exactly version 0 has no parent, and version 0 is
-    /// neither approved nor written.
-    pub fn is_whole(&self) -> bool {
+impl TokenClaims for Entry {
+    fn is_whole(&self) -> bool {
         let first = self.version == 0;
         let gated = matches!(self.gate, CommitGate::Approved { .. } | CommitGate::Written { .. });
         // Version 0 is created by a host application and needs no approval.
         !self.iss.is_empty() && self.parent.is_none() == first && !(first && gated)
     }
+}
 
+impl Entry {
     /// Returns whether a head with this entry verifies only with the receipt of that very head. An observed head needs
     /// one once its flow enforces.
     pub fn needs_receipt(&self) -> bool {

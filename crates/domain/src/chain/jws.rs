@@ -52,9 +52,15 @@ pub enum JwsError {
     /// The header's `typ` is that of another document.
     #[error("the `typ` is not the expected one")]
     Typ,
-    /// The payload is not the strict JSON of this document type.
-    #[error("the claims do not fit this type of document")]
+    /// The payload is not the strict JSON of this document type, or its claims contradict each other.
+    #[error("the claims do not fit this type of document, or each other")]
     Claims,
+}
+
+/// The claims of one type of token.
+pub trait TokenClaims: DeserializeOwned + Serialize {
+    /// Returns whether the claims are consistent. Claims that contradict each other are of no token.
+    fn is_whole(&self) -> bool;
 }
 
 /// A parsed token whose signature is not verified yet.
@@ -113,7 +119,7 @@ pub fn sign<C: Serialize>(key: &SigningKey, typ: TokenType, claims: &C) -> Strin
 }
 
 /// Parses a token without verifying it. Refuses every spelling except the one that `sign` makes.
-pub fn read<C: DeserializeOwned + Serialize>(token: &str, typ: TokenType) -> Result<Unverified<C>, JwsError> {
+pub fn read<C: TokenClaims>(token: &str, typ: TokenType) -> Result<Unverified<C>, JwsError> {
     // The size is checked before decoding, because the text comes from outside.
     if token.len() > TOKEN_BYTES_MAX {
         return Err(JwsError::Form);
@@ -131,7 +137,7 @@ pub fn read<C: DeserializeOwned + Serialize>(token: &str, typ: TokenType) -> Res
     let value = parse(&payload, &ParseLimits::default()).map_err(|_| JwsError::Claims)?;
     let claims: C = serde_json::from_value(value).map_err(|_| JwsError::Claims)?;
     // Only one encoding is valid, so no second token has the same meaning.
-    if canonical_of_sorted(&claims).as_bytes() != payload {
+    if canonical_of_sorted(&claims).as_bytes() != payload || !claims.is_whole() {
         return Err(JwsError::Claims);
     }
     Ok(Unverified { kid, claims, signed_len: head.len() + 1 + body.len(), signature, text: token.to_owned() })

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::hash::Digest;
-use super::jws::{self, TokenType};
+use super::jws::{self, TokenClaims, TokenType};
 use crate::keys::SigningKey;
 use crate::primitives::id::{AccountId, FlowId, Jti, NodeId, PrincipalId, ReviewId, ThreadId, WriteId};
 use crate::primitives::time::Timestamp;
@@ -56,9 +56,8 @@ pub struct Receipt {
     pub version: u64,
 }
 
-impl Receipt {
-    /// Returns whether the receipt is consistent: it has an issuer, a parent and at least one approval.
-    pub fn is_whole(&self) -> bool {
+impl TokenClaims for Receipt {
+    fn is_whole(&self) -> bool {
         self.version > 0
             && !self.iss.is_empty()
             && self.parent.is_some()
@@ -96,9 +95,8 @@ pub struct Denial {
     pub transition: Digest,
 }
 
-impl Denial {
-    /// Returns whether the denial is consistent.
-    pub fn is_whole(&self) -> bool {
+impl TokenClaims for Denial {
+    fn is_whole(&self) -> bool {
         let has_parties = !self.iss.is_empty() && !self.reviewers.is_empty();
         self.outcome == "denied" && self.iat >= 0 && self.parent.is_some() && has_parties
     }
@@ -124,9 +122,8 @@ pub struct Verification {
     pub write_id: WriteId,
 }
 
-impl Verification {
-    /// Returns whether the verification is consistent: it has a lease that ends and a fence from 1 on.
-    pub fn is_whole(&self) -> bool {
+impl TokenClaims for Verification {
+    fn is_whole(&self) -> bool {
         // Fencing tokens start at 1, so 0 means a missing one.
         self.fence > 0 && !self.iss.is_empty() && (0..=self.exp).contains(&self.iat)
     }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::tokenizer::Encoding;
 use super::truncate::{FittedView, Truncated};
 use crate::chain::hash::{Digest, Tag};
-use crate::chain::jws::{self, TokenType};
+use crate::chain::jws::{self, TokenClaims, TokenType};
 use crate::json::canonical::canonical;
 use crate::json::pointer::Pointer;
 use crate::keys::SigningKey;
@@ -163,13 +163,14 @@ impl Envelope {
     }
 }
 
-impl EnvelopeClaims {
-    /// Returns whether the claims are consistent: they have an issuer, and no required path is the root, which every
-    /// payload has.
-    pub fn is_whole(&self) -> bool {
+impl TokenClaims for EnvelopeClaims {
+    fn is_whole(&self) -> bool {
+        // Every payload has the root, so nothing can require it.
         !self.iss.is_empty() && !self.requires.iter().any(Pointer::is_root)
     }
+}
 
+impl EnvelopeClaims {
     /// Builds the claims of a view before it is fitted.
     pub fn unsealed(iss: &str, thread: &ThreadId, node: &NodeId, head: Checkpoint, timestamp: Timestamp) -> Self {
         let nothing = payload_digest(&Value::Null);

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Interrupt, InterruptDecision};
 use crate::chain::hash::Digest;
-use crate::chain::jws::{self, TokenType};
+use crate::chain::jws::{self, TokenClaims, TokenType};
 use crate::chain::receipt::{ApprovalClaim, DenialClaim};
 use crate::keys::SigningKey;
 use crate::primitives::id::{AccountId, FlowId, InterruptId, Jti, PrincipalId};
@@ -138,10 +138,11 @@ impl InterruptAnswer {
     pub fn sign(&self, key: &SigningKey) -> String {
         jws::sign(key, TokenType::InterruptAnswer, self)
     }
+}
 
-    /// Checks the consistency of the claims: only an approval has approvals and an expiry, and only a denial has
-    /// refusals.
-    pub fn is_whole(&self) -> bool {
+impl TokenClaims for InterruptAnswer {
+    /// Only an approval has approvals and an expiry, and only a denial has refusals.
+    fn is_whole(&self) -> bool {
         let approval = self.decision == InterruptDecision::Approved;
         let refusal = self.decision == InterruptDecision::Denied;
         self.iat >= 0

@@ -2,7 +2,7 @@ use serde_json::json;
 
 use super::*;
 use crate::chain::entry::Entry;
-use crate::chain::jws::{self, JwsError, TokenType};
+use crate::chain::jws::{self, JwsError, TokenClaims, TokenType};
 use crate::chain::receipt::{ApprovalClaim, Denial, DenialClaim, Receipt, Verification};
 use crate::context::EnvelopeClaims;
 use crate::episode::manifest;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use countersign_domain::chain::hash::Digest;
-use countersign_domain::chain::jws::{self, TokenType};
+use countersign_domain::chain::jws::{self, TokenClaims, TokenType};
 use countersign_domain::chain::receipt::{ApprovalMethod, Denial, Receipt};
 use countersign_domain::chain::statement::Statement;
 use countersign_domain::keys::{KeyState, KeyUse, Keys};
@@ -202,11 +202,7 @@ impl AuditRun<'_> {
 
     /// Returns the claims of a token that a published key signed. Tokens of a retired key stay valid, and tokens of a
     /// revoked key do not.
-    pub(super) fn believed<C: serde::de::DeserializeOwned + serde::Serialize>(
-        &self,
-        token: &str,
-        typ: TokenType,
-    ) -> Option<C> {
+    pub(super) fn believed<C: TokenClaims>(&self, token: &str, typ: TokenType) -> Option<C> {
         let unverified = jws::read::<C>(token, typ).ok()?;
         let key = self.keys.public(KeyUse::Chain, unverified.kid())?;
         match key.state() {

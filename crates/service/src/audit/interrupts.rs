@@ -165,8 +165,7 @@ impl AuditRun<'_> {
         let same = claims.is_some_and(|it| {
             let (approvals, refusals) = (it.approvals.clone(), it.refusals.clone());
             let ending = InterruptDecisionInput { decision, at, expires_at: answer.expires_at, approvals, refusals };
-            it.is_whole()
-                && it == interrupt.claims(self.keys.issuer(), &answer.nonce, ending)
+            it == interrupt.claims(self.keys.issuer(), &answer.nonce, ending)
                 && it.approvals.iter().all(approves)
                 && it.refusals.iter().all(refuses)
         });

@@ -18,7 +18,6 @@ Status = Literal["next", "signing", "retired", "revoked"]
 STATUSES = ("next", "signing", "retired", "revoked")
 OF_A_GATEWAY = {"kty": "OKP", "crv": "Ed25519", "alg": "EdDSA", "use": "sig"}
 USES = ("chain", "log", "webhook")
-SIGNS_TOKENS = {**OF_A_GATEWAY, "countersign_use": "chain"}
 # Visible ASCII characters.
 ISSUER = re.compile(r"[!-~]{1,256}")
 

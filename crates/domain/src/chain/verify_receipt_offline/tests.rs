@@ -121,8 +121,8 @@ fn each_spoiled_claim_is_refused_by_its_own_check() {
         ("jti", json!("EAECAwQFBgcICQoLDA0ODw"), CheckName::Binding, DenialCode::DigestMismatch),
         ("scope", json!("all"), CheckName::Form, DenialCode::ReceiptMalformed),
         ("version", json!(-2), CheckName::Form, DenialCode::ReceiptMalformed),
-        ("exp", json!(now().seconds() - 1), CheckName::Signature, DenialCode::ReceiptMalformed),
-        ("iss", json!(""), CheckName::Signature, DenialCode::ReceiptMalformed),
+        ("exp", json!(now().seconds() - 1), CheckName::Form, DenialCode::ReceiptMalformed),
+        ("iss", json!(""), CheckName::Form, DenialCode::ReceiptMalformed),
     ];
     for (claim, value, name, code) in of_receipt {
         let case = ReceiptTestCase::of(|_, it| with(it, claim, value.clone()), |_, it| it);
@@ -232,7 +232,7 @@ fn key_state_decides_the_value_of_a_signature() {
     );
     let empty = ReceiptTestCase::of(|_, it| with(it, "approvals", json!([])), |_, it| it);
     let empty = ReceiptTestCase { keys: empty.keys.rotate(KeyUse::Chain, now(), &mut random).unwrap(), ..empty };
-    assert_eq!(refusal(&empty.checks(now())), Some((CheckName::Signature, DenialCode::ReceiptMalformed)));
+    assert_eq!(refusal(&empty.checks(now())), Some((CheckName::Form, DenialCode::ReceiptMalformed)));
     let (head, signature) = rotated.receipt.rsplit_once('.').unwrap();
     let forged = format!("{head}.{}{}", if signature.starts_with('A') { "B" } else { "A" }, &signature[1..]);
     let forged = ReceiptTestCase { receipt: forged, ..rotated };
@@ -328,7 +328,7 @@ fn every_refused_token_of_the_vectors_is_refused_with_its_code() {
 }
 
 fn is_read_as(token: &str, typ: &str, keys: &PublicKeys) -> bool {
-    fn read<C: serde::de::DeserializeOwned + serde::Serialize>(token: &str, typ: TokenType, keys: &PublicKeys) -> bool {
+    fn read<C: jws::TokenClaims>(token: &str, typ: TokenType, keys: &PublicKeys) -> bool {
         jws::read::<C>(token, typ).is_ok_and(|it| {
             let key = keys.public(KeyUse::Chain, it.kid()).cloned();
             let has_signed = |state| matches!(state, KeyState::Signing | KeyState::Retired);

@@ -125,20 +125,17 @@ test("a key of another use signs no tokens", async () => {
   }
 });
 
-test("the form of the claims is checked before the key and the signature, and contradictions after them", async () => {
+test("claims are checked before the key and the signature", async () => {
   const [key, other] = [await SigningKey.make(), await SigningKey.make()];
-  const [whole, wrong] = [claims.whole[receiptType], { exp: "soon" }];
-  const refusals = async (changed: object, keys: Keys) => {
+  const whole = claims.whole[receiptType];
+  const [own, strange] = [await Keys.read(key.jwks), await Keys.read(other.jwks)];
+  // Of another form, and in contradiction to each other.
+  for (const changed of [{ exp: "soon" }, { iss: "" }, { iat: whole.exp + 1 }]) {
     const token = await key.sign(receiptType, { ...whole, ...changed });
     const forged = token.slice(0, token.lastIndexOf(".") + 1) + Buffer.alloc(64, 1).toString("base64url");
-    return Promise.all([token, forged].map((it) => codeOf(() => checkReceipt(it, keys, any))));
-  };
-  const [own, strange] = [await Keys.read(key.jwks), await Keys.read(other.jwks)];
-  assert.deepEqual(await refusals(wrong, own), ["receipt_malformed", "receipt_malformed"]);
-  assert.deepEqual(await refusals(wrong, strange), ["receipt_malformed", "receipt_malformed"]);
-  for (const contradiction of [{ iat: whole.exp + 1 }, { iss: "" }]) {
-    assert.deepEqual(await refusals(contradiction, own), ["receipt_malformed", "signature_invalid"]);
-    assert.deepEqual(await refusals(contradiction, strange), ["unknown_key", "unknown_key"]);
+    for (const keys of [own, strange]) {
+      for (const it of [token, forged]) assert.equal(await codeOf(() => checkReceipt(it, keys, any)), "receipt_malformed");
+    }
   }
 });
 

@@ -4,8 +4,8 @@
 const timerMsMax = 2 ** 31 - 1;
 
 /**
- * Runs work with a signal, and throws when the time is over or the caller's signal ends it, whatever the work does then. A
- * runtime's `fetch` can lose its signal to the garbage collector, and wait for ever.
+ * Runs work with a signal. Throws when the time is over or the caller's signal ends it, even if the work ignores the signal.
+ * Node 20 can collect the signal of a pending `fetch` as garbage. Such a request never ends by itself.
  */
 export async function within<T>(secs: number, caller: AbortSignal | undefined, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
   caller?.throwIfAborted();
